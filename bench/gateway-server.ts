@@ -29,7 +29,7 @@ import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
 import { recordRefusal } from "../src/gateway/metered-call.ts"
-import { keepNothing } from "../src/gateway/content/keeper.ts"
+import { logNoContent } from "../src/gateway/content/content-logger.ts"
 import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
 import { catalogResolver, guardModels } from "../src/gateway/organization-access.ts"
 import { analyticsConsumers, openAnalytics } from "../src/main/analytics.ts"
@@ -175,7 +175,7 @@ async function serveUmpire(): Promise<Served> {
     meter,
     router,
     guardrails: noGuardrails,
-    keeper: keepNothing,
+    contentLogger: logNoContent,
   })
   const http = createHttp({
     // Only decisions and sockets are asked for.
@@ -189,7 +189,7 @@ async function serveUmpire(): Promise<Served> {
         timeoutMs: config.server.request_timeout_ms,
         compatibility: { nullDescriptions: false, decisionsGa: false },
         sets: { policyFor: () => Promise.reject(new Error("there are no sets")) },
-        content: keepNothing,
+        content: logNoContent,
       }),
     } as unknown as Handlers<Table>,
     refused: (refusal) => recordRefusal({ meter, log }, refusal),
@@ -267,6 +267,6 @@ process.on("message", (question: ServerQuestion) => {
       void served.close().then(() => process.disconnect())
   }
 })
-// Whoever asks is gone: nobody else could end this process.
+// The parent is gone, and no other process would end this one.
 process.once("disconnect", () => process.exit())
 tell({ url: served.url })

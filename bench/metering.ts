@@ -28,7 +28,7 @@ import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
-import { keepNothing } from "../src/gateway/content/keeper.ts"
+import { logNoContent } from "../src/gateway/content/content-logger.ts"
 import type { Meter } from "../src/gateway/meter.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
@@ -140,7 +140,7 @@ async function openScene(
       timeoutMs: 60_000,
       compatibility: { nullDescriptions: false, decisionsGa: false },
       sets: { policyFor: () => Promise.reject(new Error("there are no sets")) },
-      content: keepNothing,
+      content: logNoContent,
     }) as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,

@@ -85,7 +85,7 @@ async function measureSet(
   const { count, majority, accuracy, calibrationError } = evaluate(judged)
   const line = lines.get(set) ?? [set, String(count), majority.toFixed(3)]
   lines.set(set, [...line, accuracy.toFixed(3), calibrationError.toFixed(3)])
-  // The whole takes minutes; whoever watches sees each set as it is done.
+  // The whole takes minutes; each set is printed as it is done.
   console.error(basename(file), set, count, accuracy.toFixed(3), calibrationError.toFixed(3))
 }
 

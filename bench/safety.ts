@@ -124,7 +124,7 @@ async function setLines(scorer: ScoreEngine): Promise<string[][]> {
       share(...foundFrom(heldOut, thresholdAt(heldOut, 0.05), true)),
       (-thresholdAt(others, 0.05)).toFixed(2),
     ])
-    // The whole takes minutes; whoever watches sees each set as it is done.
+    // The whole takes minutes; each set is printed as it is done.
     console.error(lines.at(-1)?.join("  "))
   }
   return lines

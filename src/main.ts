@@ -42,7 +42,7 @@ const commands: Commands = {
       }),
   },
   batches: {
-    summary: "run a file of requests while nobody waits, and bring the answers",
+    summary: "run a JSONL file of requests asynchronously and download the answers",
     load: async () => (await import("./cli/batches.ts")).batches,
   },
   mcp: {

@@ -284,7 +284,7 @@ test("the events agree with the ledger, and a difference is named", async () => 
   const from = new Date(startedMs - hourMs).toISOString()
   const file = join(server.dataDirectory, "charged.jsonl")
   const { differences } = await (await operatorOf(server)).verifyEvents({ query: { from } })
-  // The imported events of others were charged by nobody here.
+  // The imported events of others were not charged here.
   expect([...new Set(differences.map((one) => one.organization_id))].toSorted()).toEqual(["org_x", "org_y"])
   const extra = sequenceRecord({ seq_id: "seq_extra", organization_id: organization, timestamp: startedMs })
   await writeFile(file, JSON.stringify({ ...extra, billing_account_id: "ba_nobody" }))

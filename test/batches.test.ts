@@ -16,7 +16,7 @@ const mebibyte = 1024 * 1024
 let server: TestServer
 let client: OpenAI
 const folder = mkdtempSync(join(tmpdir(), "umpire-batches-"))
-/** A model that answers the first part of a batch, and the other parts when it is told to: nobody is too late to stop them. */
+/** A model that answers the first part of a batch, and the other parts when it is told to, so that there is time to stop them. */
 const firstPartLines = 32
 let held = Promise.withResolvers<void>()
 const slow = createServer((request, response) => {

@@ -146,7 +146,7 @@ test("a deletion that breaks off is in the audit log", async () => {
   })
   const call = {
     principal: { kind: "key", id: "key_1", userId: null },
-    standing: { organizationId: org },
+    membership: { organizationId: org },
     params: { org_id: org },
     body: { before: new Date().toISOString() },
     request: { ip: "127.0.0.1", userAgent: null, signal: AbortSignal.abort() },

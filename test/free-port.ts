@@ -1,7 +1,7 @@
 /** Ports for servers that must be told theirs, or that are started again on the same one. */
 import { createServer } from "node:net"
 
-/** Below those that systems hand out by themselves, so that nobody gets the port by chance while it is not listened on. */
+/** Below those that systems hand out by themselves, so that no other process gets the port by chance while it is not listened on. */
 const first = 20_000
 const last = 32_000
 

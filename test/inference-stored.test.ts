@@ -55,7 +55,7 @@ async function setDays(server: TestServer, stored_responses_days: number | null)
   expect((await call(server, path, "PATCH", body)).status).toBe(200)
 }
 
-/** Rows in the store, whoever may still see them. */
+/** Rows in the store, also those that are no longer visible. */
 async function rows(id: string): Promise<{ responses: number; items: number }> {
   const count = async (table: string, column: string): Promise<number> =>
     (await database.query(`SELECT 1 FROM ${table} WHERE ${column} = $1`, [id])).length

@@ -146,14 +146,14 @@ const asking = {
     ...inference,
     compatibility: { nullDescriptions: false, decisionsGa: false },
     sets: { policyFor: () => Promise.reject(new Error("there are no sets")) },
-    content: content.keeper,
+    content: content.contentLogger,
   }),
   createChatCompletion: chatHandler({
     ...inference,
     ids,
     readBody: createBodyReader(),
     guardrails: noGuardrails,
-    content: content.keeper,
+    content: content.contentLogger,
   }),
 }
 const batches = await openBatches({

@@ -21,7 +21,7 @@ export function openAccess(
     gate: {
       authenticate: async () => (isKnown() ? principal : null),
       exists: async () => true,
-      standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
+      membership: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
     },
     limiter: { take: async () => ({}) },
     idempotency: null as never,

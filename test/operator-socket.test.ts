@@ -65,9 +65,9 @@ test("a connection that says nothing is closed, and a request may take longer th
 })
 
 test("every caller is the operator, an owner in every organization; its input is checked by the table", async () => {
-  const seen: Pick<Call, "principal" | "standing">[] = []
+  const seen: Pick<Call, "principal" | "membership">[] = []
   const { server, client } = await open({
-    deleteApiKey: async ({ principal, standing }) => void seen.push({ principal, standing }),
+    deleteApiKey: async ({ principal, membership }) => void seen.push({ principal, membership }),
     createApiKey: never,
     getStatus: async () => {
       throw new TypeError("the disk is odd")
@@ -75,7 +75,7 @@ test("every caller is the operator, an owner in every organization; its input is
   })
   await client.deleteApiKey({ params: { org_id: "org_1", key_id: "key_1" } })
   expect(seen).toMatchObject([
-    { principal: { kind: "operator" }, standing: { organizationId: "org_1", role: "primary_owner" } },
+    { principal: { kind: "operator" }, membership: { organizationId: "org_1", role: "primary_owner" } },
   ])
   const body = { name: "", permissions: [] }
   await expect(client.createApiKey({ params: { org_id: "org_1" }, body })).rejects.toMatchObject({

@@ -9,7 +9,7 @@ import type { OperatorClient } from "../src/contract/client.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import type { OperatorTable } from "../src/contract/operator.ts"
 import type { ControlDeps } from "../src/control/audited-change.ts"
-import { operatorStanding, storeOperatorHandlers } from "../src/control/operator/handlers.ts"
+import { operatorMembership, storeOperatorHandlers } from "../src/control/operator/handlers.ts"
 import { createOperatorServer, operatorAddress, operatorGate } from "../src/server/operator-socket.ts"
 import type { Database } from "../src/store/sql.ts"
 
@@ -43,7 +43,7 @@ export function operatorOn(database: Database, handlers: Partial<Handlers<Operat
   const server = createOperatorServer({
     // A test calls those that it brings.
     handlers: handlers as Handlers<OperatorTable>,
-    gate: operatorGate(async (id) => await operatorStanding(database, id)),
+    gate: operatorGate(async (id) => await operatorMembership(database, id)),
     clock: systemClock,
     ids: createIds(),
     log: silentLog,

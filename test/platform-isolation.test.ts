@@ -222,7 +222,7 @@ test("a path with any id of another organization answers 404, tells nothing and 
       const headers = endpoint.consumes ? { "content-type": endpoint.consumes[0] ?? "" } : {}
       const sent = { bearer, headers, ...(body === undefined ? {} : { body }) }
       const answer = await platform.send(endpoint.method, path + query, sent)
-      // A cursor that the list cannot have given is 400 whoever asks: the shape of a request comes before its ids.
+      // A cursor that the list cannot have given is 400 for every caller: the shape of a request comes before its ids.
       const expected = query === "" ? [404, 403] : [404, 403, 400]
       expect(expected, `${endpoint.method} ${path}`).toContain(answer.status)
       // Only these policies refuse our organization's key, by its kind; nothing about the ids shows in that.

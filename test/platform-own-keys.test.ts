@@ -78,7 +78,7 @@ test("a user creates organizations up to the limit, with a billing account and a
     "SELECT email, balance_ticks, auto_refill_enabled FROM billing_accounts WHERE id = $1",
     [billing_account_id],
   )
-  // Credit that nobody paid for comes with the installation, not with each organization that a user creates.
+  // Free credit comes with the installation, not with each organization that a user creates.
   expect(accounts).toEqual([
     { email: `member${count}@own-keys.test`, balance_ticks: 0n, auto_refill_enabled: true },
   ])

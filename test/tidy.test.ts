@@ -67,6 +67,15 @@ test("a comment names only what exists", () => {
   expect(strays).toEqual([])
 })
 
+test("a comment says who: the client, a gateway, a user", () => {
+  const folders = ["src", "packages", "console/src", "test", "bench", "scripts"]
+  const vague = folders.flatMap(programs).filter((file) => {
+    const comments = read(file).match(comment) ?? []
+    return comments.some((words) => /\b(?:nobody|whoever)\b/i.test(words.replaceAll(/"[^"]*"/g, "")))
+  })
+  expect(vague).toEqual([])
+})
+
 const top = join(import.meta.dirname, "..")
 const read = (file: string): string => readFileSync(join(top, file), "utf8")
 const comment = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm

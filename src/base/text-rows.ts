@@ -15,7 +15,7 @@ export interface TextRowOptions {
   readonly rowsMax: number
 }
 
-/** Its sentence is for whoever gave the file. */
+/** Its sentence is for the user who gave the file. */
 export class UnreadableRows extends Error {
   override readonly name = "UnreadableRows"
 }

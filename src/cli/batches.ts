@@ -1,4 +1,4 @@
-/** `umpire batches`: sends a file of requests to run while nobody waits, and brings the answers. */
+/** `umpire batches`: runs a JSONL file of requests asynchronously and downloads the answers. */
 import { constants, createWriteStream, openAsBlob } from "node:fs"
 import { access, rename, rm, stat } from "node:fs/promises"
 import { basename, resolve } from "node:path"

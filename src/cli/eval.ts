@@ -109,7 +109,7 @@ function wholeNumber(context: CliContext, option: string, fallback: number): num
   return Number(given)
 }
 
-/** A line that is drawn over itself; only where somebody watches. */
+/** A line that is drawn over itself; only on a terminal. */
 function progressOf({ stderr }: CliContext, label: string, total: number): (done: number) => void {
   if (!("isTTY" in stderr) || stderr.isTTY !== true) return () => undefined
   return (done) => stderr.write(`\r${label} ${done}/${total}${done === total ? "\n" : ""}`)

@@ -90,7 +90,7 @@ async function pull(context: CliContext, name: string): Promise<number> {
   return 0
 }
 
-/** What somebody wrote there would be lost. */
+/** Keeps a file that was edited. */
 async function refuseEdited(path: string, shown: string, bytes: Uint8Array): Promise<void> {
   const before = await readFile(path).catch(() => null)
   if (before !== null && !before.equals(bytes))

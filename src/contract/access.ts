@@ -50,7 +50,7 @@ export interface RateLimit {
 }
 
 /** What a principal is in the organization a call is about. */
-export interface Standing {
+export interface Membership {
   readonly organizationId: string
   readonly role: Role
   readonly permissions: readonly Permission[]

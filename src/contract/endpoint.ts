@@ -1,6 +1,6 @@
 /** An endpoint is data: the server mounts it, the OpenAPI document prints it, the client calls it, one place checks it. */
 import { z } from "zod"
-import type { Permission, Principal, PrincipalKind, Standing } from "./access.ts"
+import type { Permission, Principal, PrincipalKind, Membership } from "./access.ts"
 import type { CallSource } from "./call-sources.ts"
 import type { FaultCode } from "./errors.ts"
 import "./messages.ts"
@@ -145,7 +145,7 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   /** Null only where the endpoint is open to anyone. */
   readonly principal: Principal | null
   /** What the principal is in the organization of the path; null where the path names none. */
-  readonly standing: Standing | null
+  readonly membership: Membership | null
   readonly request: RequestFacts
   /** Set when the request carries an Idempotency-Key; the transaction of the change completes it. */
   readonly idempotency: IdempotentRun | null

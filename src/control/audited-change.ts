@@ -1,7 +1,7 @@
 /** One change to an organization: the work, its audit entries and its Idempotency-Key in one transaction. */
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
-import type { Principal, Standing } from "../contract/access.ts"
+import type { Principal, Membership } from "../contract/access.ts"
 import type { IdempotentRun, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type NewAuditEntry, appendAudit } from "../store/audit.ts"
@@ -125,14 +125,18 @@ export function difference(
   return { before: only(before), after: only(after) }
 }
 
-/** The endpoint table says that a principal with a standing is there; a handler that finds none is our mistake. */
-export function acting(call: { readonly principal: Principal | null; readonly standing: Standing | null }): {
+/** The endpoint table says that a principal with a membership is there; a handler that finds none is our mistake. */
+export function acting(call: {
+  readonly principal: Principal | null
+  readonly membership: Membership | null
+}): {
   readonly principal: Principal
-  readonly standing: Standing
+  readonly membership: Membership
 } {
-  const { principal, standing } = call
-  if (!principal || !standing) throw new Error("Cannot act: the endpoint lets in callers without a standing")
-  return { principal, standing }
+  const { principal, membership } = call
+  if (!principal || !membership)
+    throw new Error("Cannot act: the endpoint lets in callers without a membership")
+  return { principal, membership }
 }
 
 export function notFound(what: string): Fault {

@@ -36,10 +36,10 @@ export function guardrailHandlers(deps: ControlDeps): Handlers<typeof guardrailT
   return {
     listGuardrails: list,
     async createGuardrail(call) {
-      const { principal, standing } = acting(call)
+      const { principal, membership } = acting(call)
       checkSettings(call.body)
       return await create(call, async ({ sql }) => {
-        await checkTargets(sql, standing.organizationId, call.body)
+        await checkTargets(sql, membership.organizationId, call.body)
         return { ...toFields(call.body), createdBy: await creatorOf(sql, principal) }
       })
     },

@@ -42,7 +42,7 @@ const lifetimeMs = 7 * 24 * 3_600_000
 export function invitationHandlers(deps: InvitationDeps): Handlers<typeof invitationTable> {
   return {
     async listInvitations(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const now = new Date(deps.clock.nowMs())
       return (await listPendingInvitations(deps.database, organizationId, now)).map(toInvitation)
     },
@@ -58,14 +58,14 @@ async function invite(
   deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["createInvitation"]>,
 ): Promise<WireSentInvitation> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   const { email, role } = call.body
   const id = deps.ids.next("inv")
   const token = newSecret()
   return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, organizationId)
-    checkRank(await roleNow(sql, principal, standing), role)
+    checkRank(await roleNow(sql, principal, membership), role)
     await checkNotMember(sql, organizationId, email)
     const made = await insertInvitation(sql, {
       id,
@@ -95,11 +95,11 @@ async function takeBack(
   deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["revokeInvitation"]>,
 ): Promise<void> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
-    checkRank(await roleNow(sql, principal, standing), before.role)
+    checkRank(await roleNow(sql, principal, membership), before.role)
     if (!(await revokeInvitation(sql, organizationId, before.id, now))) throw notFound("invitation")
     await audit({
       organizationId,
@@ -115,12 +115,12 @@ async function sendAgain(
   deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["resendInvitation"]>,
 ): Promise<WireSentInvitation> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   const token = newSecret()
   return await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
-    checkRank(await roleNow(sql, principal, standing), before.role)
+    checkRank(await roleNow(sql, principal, membership), before.role)
     const renewal = { tokenHash: hashSecret(token), expiresAt: new Date(now.getTime() + lifetimeMs) }
     const renewed = await renewInvitation(sql, organizationId, before.id, renewal)
     if (!renewed) throw notFound("invitation")

@@ -1,7 +1,7 @@
 /** The limits of an API key: read from a request, shown with what was spent, and who may change them. */
 import { parseNetworks } from "../base/addresses.ts"
 import { centsExact } from "../base/money.ts"
-import type { Standing } from "../contract/access.ts"
+import type { Membership } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ApiKey, GivenBudget, KeyBudget } from "../contract/platform/keys.ts"
 import { type Budget, type BudgetState, forgetRefusals } from "../store/budgets.ts"
@@ -51,8 +51,8 @@ function checkNetworks(given: readonly string[]): void {
   )
 }
 
-/** Members make keys with limits; whoever is limited by them cannot lift them. */
-export function checkMayLimit({ permissions }: Standing, limits: Partial<KeyLimitColumns>): void {
+/** Members make keys with limits, which they cannot lift. */
+export function checkMayLimit({ permissions }: Membership, limits: Partial<KeyLimitColumns>): void {
   if (Object.keys(limits).length === 0 || permissions.includes("api-admin")) return
   throw new Fault(
     "permission_denied",

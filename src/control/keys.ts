@@ -1,5 +1,5 @@
 /** API keys: made, changed, rotated and ended by those who may. */
-import type { Permission, Principal, RateLimit, Standing } from "../contract/access.ts"
+import type { Permission, Principal, RateLimit, Membership } from "../contract/access.ts"
 import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ApiKey, ApiKeyWithSecret, keyTable } from "../contract/platform/keys.ts"
@@ -34,7 +34,7 @@ interface GivenLimit {
 export function keyHandlers(deps: KeyDeps): Handlers<typeof keyTable> {
   return {
     async listApiKeys(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const page = await pageKeys(deps.database, organizationId, call.query)
       const states = await readBudgetStates(deps.database, page.items, deps.clock.nowMs())
       return toList(page, (key) => toApiKey(key, states.get(key.id)))
@@ -50,15 +50,15 @@ async function create(
   deps: KeyDeps,
   call: CallOf<(typeof keyTable)["createApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   const { name, permissions, scope, expires_at, rate_limit } = call.body
-  if (!mayAdminister(standing) && scope !== "user")
+  if (!mayAdminister(membership) && scope !== "user")
     throw new Fault(
       "permission_denied",
       "Cannot create a key of the organization: an owner is needed; members create keys of their own (scope user)",
     )
-  checkHeld(standing, permissions)
+  checkHeld(membership, permissions)
   const expiresAt = readExpiry(expires_at, deps.clock.nowMs()) ?? null
   const limits = limitsOf(call.body)
   const userId = scope === "user" ? userOf(principal) : null
@@ -66,7 +66,7 @@ async function create(
   const { value, secretHash } = newKeyValue(id)
   return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
-    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: deps.rateLimit })
+    await checkLimit(sql, { principal, membership }, { given: rate_limit, standard: deps.rateLimit })
     const key = await insertKey(sql, {
       id,
       organizationId,
@@ -90,20 +90,20 @@ async function create(
 }
 
 async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKey"]>): Promise<ApiKey> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
   const expiresAt = readExpiry(expires_at, deps.clock.nowMs())
   const limits = limitsOf(call.body)
   return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
-    const before = await lockKey(sql, standing, call.params.key_id)
-    checkMayChange(principal, standing, before)
+    const before = await lockKey(sql, membership, call.params.key_id)
+    checkMayChange(principal, membership, before)
     checkVersion(call.request, before.version)
-    checkMayLimit(standing, limits)
+    checkMayLimit(membership, limits)
     // What the key has already is not given to it now.
-    checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
-    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: deps.rateLimit })
-    const after = await updateKey(sql, standing.organizationId, before.id, {
+    checkHeld(membership, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
+    await checkLimit(sql, { principal, membership }, { given: rate_limit, standard: deps.rateLimit })
+    const after = await updateKey(sql, membership.organizationId, before.id, {
       ...(name === undefined ? {} : { name }),
       ...(permissions === undefined ? {} : { permissions }),
       ...(expiresAt === undefined ? {} : { expiresAt }),
@@ -125,16 +125,16 @@ async function rotate(
   deps: KeyDeps,
   call: CallOf<(typeof keyTable)["rotateApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { key_id } = call.params
   const { value, secretHash } = newKeyValue(key_id)
   return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
-    const before = await lockKey(sql, standing, key_id)
-    checkMayChange(principal, standing, before)
-    checkMayHold(principal, standing, before)
+    const before = await lockKey(sql, membership, key_id)
+    checkMayChange(principal, membership, before)
+    checkMayHold(principal, membership, before)
     const graceMs = call.body.grace_seconds * 1000
-    const after = await rotateKey(sql, standing.organizationId, key_id, {
+    const after = await rotateKey(sql, membership.organizationId, key_id, {
       secretHash,
       previousExpiresAt: graceMs > 0 ? new Date(now.getTime() + graceMs) : null,
       updatedAt: now,
@@ -153,11 +153,11 @@ async function rotate(
 }
 
 async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]>): Promise<void> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
-    checkMayChange(principal, standing, await lockKey(sql, standing, call.params.key_id))
-    const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
+    checkMayChange(principal, membership, await lockKey(sql, membership, call.params.key_id))
+    const ended = await revokeKey(sql, membership.organizationId, call.params.key_id, now)
     if (!ended) throw notFound("API key")
     await auditKey(scoped, "api_key.delete", ended, {
       before: toApiKey(ended, await statesOf(sql, ended, now)),
@@ -178,7 +178,7 @@ async function auditKey(
 }
 
 /** Held until the transaction ends, so that two changes follow one another. */
-async function lockKey(sql: Sql, { organizationId }: Standing, id: string): Promise<Key> {
+async function lockKey(sql: Sql, { organizationId }: Membership, id: string): Promise<Key> {
   await sql.query("SELECT FROM api_keys WHERE organization_id = $1 AND id = $2 FOR UPDATE", [
     organizationId,
     id,
@@ -188,11 +188,11 @@ async function lockKey(sql: Sql, { organizationId }: Standing, id: string): Prom
   return key
 }
 
-const mayAdminister = (standing: Standing): boolean => standing.permissions.includes("api-admin")
+const mayAdminister = (membership: Membership): boolean => membership.permissions.includes("api-admin")
 
 /** Members change only the keys that carry their own role. */
-function checkMayChange(principal: Principal, standing: Standing, key: Key): void {
-  if (mayAdminister(standing) || (key.scope === "user" && key.userId === principal.userId)) return
+function checkMayChange(principal: Principal, membership: Membership, key: Key): void {
+  if (mayAdminister(membership) || (key.scope === "user" && key.userId === principal.userId)) return
   throw new Fault(
     "permission_denied",
     "Cannot change the key: it is not the caller's own; an owner is needed",
@@ -200,8 +200,8 @@ function checkMayChange(principal: Principal, standing: Standing, key: Key): voi
 }
 
 /** A caller cannot grant a key permissions that the caller does not hold. */
-function checkHeld(standing: Standing, permissions: readonly Permission[]): void {
-  const missing = permissions.filter((permission) => !standing.permissions.includes(permission))
+function checkHeld(membership: Membership, permissions: readonly Permission[]): void {
+  const missing = permissions.filter((permission) => !membership.permissions.includes(permission))
   if (missing.length > 0)
     throw new Fault("permission_denied", `Cannot grant ${missing.join(", ")}: the caller does not hold it`, {
       details: [{ path: "permissions", message: "the caller does not hold them all" }],
@@ -209,8 +209,8 @@ function checkHeld(standing: Standing, permissions: readonly Permission[]): void
 }
 
 /** The caller receives the new secret, so it must hold every permission of the key. */
-function checkMayHold(principal: Principal, standing: Standing, key: Key): void {
-  checkHeld(standing, key.permissions)
+function checkMayHold(principal: Principal, membership: Membership, key: Key): void {
+  checkHeld(membership, key.permissions)
   if (key.scope === "user" && key.userId !== principal.userId)
     throw new Fault(
       "permission_denied",
@@ -247,7 +247,7 @@ function readExpiry(given: string | null | undefined, nowMs: number): Date | nul
 /** A key may have less than its organization; an operator may give it more. */
 async function checkLimit(
   sql: Sql,
-  { principal, standing: { organizationId } }: ReturnType<typeof acting>,
+  { principal, membership: { organizationId } }: ReturnType<typeof acting>,
   { given, standard }: { readonly given: GivenLimit | null | undefined; readonly standard: RateLimit },
 ): Promise<void> {
   if (!given || principal.kind === "operator") return

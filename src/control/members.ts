@@ -1,5 +1,5 @@
 /** Members of an organization: their roles, and their leaving. */
-import { type Principal, type Role, type Standing, roles } from "../contract/access.ts"
+import { type Principal, type Role, type Membership, roles } from "../contract/access.ts"
 import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Member as WireMember, memberTable } from "../contract/platform/members.ts"
@@ -20,7 +20,7 @@ import { type ControlDeps, acting, change, notFound, toList } from "./audited-ch
 export function memberHandlers(deps: ControlDeps): Handlers<typeof memberTable> {
   return {
     async listMembers(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       return toList(await pageMembers(deps.database, organizationId, call.query), toMember)
     },
     updateMember: async (call) => await update(deps, call),
@@ -32,12 +32,12 @@ async function update(
   deps: ControlDeps,
   call: CallOf<(typeof memberTable)["updateMember"]>,
 ): Promise<WireMember> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   const { role } = call.body
   return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     await lockOrganization(sql, organizationId)
-    const actorRole = await roleNow(sql, principal, standing)
+    const actorRole = await roleNow(sql, principal, membership)
     const before = await readMember(sql, organizationId, call.params.user_id)
     checkRank(actorRole, before.role, role)
     if (before.role === "primary_owner" && role !== "primary_owner") await checkNotLast(sql, organizationId)
@@ -56,11 +56,11 @@ async function update(
 }
 
 async function remove(deps: ControlDeps, call: CallOf<(typeof memberTable)["removeMember"]>): Promise<void> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     await lockOrganization(sql, organizationId)
-    const actorRole = await roleNow(sql, principal, standing)
+    const actorRole = await roleNow(sql, principal, membership)
     const before = await readMember(sql, organizationId, call.params.user_id)
     checkRank(actorRole, before.role)
     if (before.role === "primary_owner") await checkNotLast(sql, organizationId)
@@ -82,13 +82,13 @@ async function remove(deps: ControlDeps, call: CallOf<(typeof memberTable)["remo
  * The caller's role as it is under the lock: another owner may have changed it since the request was let in. An
  * organization's key stays what it is.
  */
-export async function roleNow(sql: Sql, principal: Principal, standing: Standing): Promise<Role> {
-  if (principal.userId === null) return standing.role
-  const membership = await findMembership(sql, standing.organizationId, principal.userId)
-  if (!membership) throw notFound("organization")
-  if (membership.role === "member" && standing.role !== "member")
+export async function roleNow(sql: Sql, principal: Principal, membership: Membership): Promise<Role> {
+  if (principal.userId === null) return membership.role
+  const current = await findMembership(sql, membership.organizationId, principal.userId)
+  if (!current) throw notFound("organization")
+  if (current.role === "member" && membership.role !== "member")
     throw new Fault("permission_denied", "Cannot perform the operation: an organization owner is needed")
-  return membership.role
+  return current.role
 }
 
 /** A caller cannot grant, change or remove a role above its own. */

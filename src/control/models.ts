@@ -39,14 +39,14 @@ const millisecondsPerSecond = 1e3
 export function modelHandlers(deps: ModelDeps): Handlers<typeof modelTable> {
   return {
     listOrganizationModels: async (call) =>
-      await listOrganizationModels(deps, acting(call).standing.organizationId),
+      await listOrganizationModels(deps, acting(call).membership.organizationId),
     ...accessRequestHandlers(deps),
     async requestModelAccess(call) {
-      const { principal, standing } = acting(call)
+      const { principal, membership } = acting(call)
       const model = requireModel(deps.catalog, call.body.model_sku)
       return await change(deps, call, async (scoped) => {
         const requestedBy = await creatorOf(scoped.sql, principal)
-        return toRequest(await request(scoped, deps, standing.organizationId, model, requestedBy))
+        return toRequest(await request(scoped, deps, membership.organizationId, model, requestedBy))
       })
     },
   }
@@ -56,7 +56,7 @@ export const accessRequestHandlers = ({
   database,
 }: ControlDeps): Pick<Handlers<typeof modelTable>, "listModelAccessRequests"> => ({
   async listModelAccessRequests(call) {
-    const { organizationId } = acting(call).standing
+    const { organizationId } = acting(call).membership
     return toList(await pageModelAccess(database, organizationId, call.query), toRequest)
   },
 })

@@ -71,10 +71,10 @@ export function organizationHandlers(deps: OrganizationDeps): Handlers<typeof or
     },
     createOrganization: async (call) => await create(deps, call),
     async getOrganization(call) {
-      const { standing } = acting(call)
-      const organization = await readOrganization(database, standing.organizationId)
+      const { membership } = acting(call)
+      const organization = await readOrganization(database, membership.organizationId)
       call.header("etag", etag(organization.version))
-      return await toDetail(database, organization, standing.role)
+      return await toDetail(database, organization, membership.role)
     },
     updateOrganization: async (call) => await update(deps, call),
     getOrganizationResources: async (call) => await resources(deps, call),
@@ -135,10 +135,10 @@ async function update(
   deps: OrganizationDeps,
   call: CallOf<(typeof organizationTable)["updateOrganization"]>,
 ): Promise<WireOrganization> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   const { name, data_persistence } = call.body
   return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-    const before = await lockOrganization(sql, standing.organizationId)
+    const before = await lockOrganization(sql, membership.organizationId)
     if (!before || before.deletedAt !== null) throw notFound("organization")
     checkVersion(call.request, before.version)
     const changes = {
@@ -159,7 +159,7 @@ async function update(
     })
     invalidate({ table: "organizations", id: before.id })
     call.header("etag", etag(after.version))
-    return await toDetail(sql, after, standing.role)
+    return await toDetail(sql, after, membership.role)
   })
 }
 
@@ -168,7 +168,7 @@ async function resources(
   call: CallOf<(typeof organizationTable)["getOrganizationResources"]>,
 ): Promise<OrganizationResources> {
   const { database } = deps
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   const organization = await readOrganization(database, organizationId)
   const [{ members }, keys, pending, models] = await Promise.all([
     countMembers(database, organizationId),

@@ -113,7 +113,7 @@ test("work that goes on after its request has what its key may do by then", asyn
 
 test("a change of role counts in that organization alone", async () => {
   const role = async (organizationId: string): Promise<string | null> =>
-    (await principals.standing(await session(), { organizationId }))?.role ?? null
+    (await principals.membership(await session(), { organizationId }))?.role ?? null
   expect([await role("org_1"), await role("org_2"), await role("org_3")]).toEqual(["member", "owner", null])
   await updateMembership(database, "org_1", "usr_1", { role: "owner", updatedAt: now })
   principals.invalidate({ table: "memberships", id: "org_1" })
@@ -123,24 +123,24 @@ test("a change of role counts in that organization alone", async () => {
 })
 
 test("a billing account shows to those of any organization that uses it, with the most that they are there", async () => {
-  const standing = async (billingAccountId: string) =>
-    await principals.standing(await session(), { billingAccountId })
-  expect(await standing("ba_1")).toMatchObject({ organizationId: "org_2", role: "owner" })
-  expect(await standing("ba_2")).toBeNull()
+  const membership = async (billingAccountId: string) =>
+    await principals.membership(await session(), { billingAccountId })
+  expect(await membership("ba_1")).toMatchObject({ organizationId: "org_2", role: "owner" })
+  expect(await membership("ba_2")).toBeNull()
   const key = await principals.authenticate(await makeKey("key_c"))
   if (!key) throw new Error("the key does not authenticate")
-  expect(await principals.standing(key, { billingAccountId: "ba_1" })).toMatchObject({
+  expect(await principals.membership(key, { billingAccountId: "ba_1" })).toMatchObject({
     organizationId: "org_1",
     role: "member",
   })
-  expect(await principals.standing(key, { billingAccountId: "ba_2" })).toBeNull()
+  expect(await principals.membership(key, { billingAccountId: "ba_2" })).toBeNull()
 })
 
 test("someone who left the organizations of a billing account does not see it any more", async () => {
   await deleteMembership(database, "org_2", "usr_1")
   await deleteMembership(database, "org_1", "usr_1")
   principals.invalidate({ table: "memberships", id: "org_1" })
-  expect(await principals.standing(await session(), { billingAccountId: "ba_1" })).toBeNull()
+  expect(await principals.membership(await session(), { billingAccountId: "ba_1" })).toBeNull()
   expect(await principals.current(await session(), "org_1")).toBeNull()
 })
 

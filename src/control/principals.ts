@@ -7,7 +7,7 @@ import {
   type Permission,
   type Principal,
   type Role,
-  type Standing,
+  type Membership,
   permissionsOfRole,
   roles,
 } from "../contract/access.ts"
@@ -30,13 +30,13 @@ const cachedMax = 10_000
 const seenEveryMs = 60_000
 
 /** What a call is about: an organization (null: the personal one, or a key's own) or a billing account. */
-type StandingSubject = { readonly organizationId: string | null } | { readonly billingAccountId: string }
+type MembershipSubject = { readonly organizationId: string | null } | { readonly billingAccountId: string }
 
 export interface Principals {
   /** The principal of a bearer value; null when it has none. */
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
-  standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
+  membership(principal: Principal, subject: MembershipSubject): Promise<Membership | null>
   /** Whether what the path names is there in the organization; true where that cannot be known without the body. */
   exists(organizationId: string, params: Readonly<Record<string, string>>): Promise<boolean>
   /**
@@ -51,7 +51,7 @@ export interface Principals {
 
 interface Current {
   readonly principal: Principal
-  readonly standing: Standing
+  readonly membership: Membership
 }
 
 interface PrincipalsDeps {
@@ -87,7 +87,7 @@ export async function openPrincipals(deps: PrincipalsDeps): Promise<Principals> 
   const stopListening = await listenToChanges(database, (change) => invalidate(caches, change))
   return {
     authenticate: (value) => authenticate(value, caches, deps),
-    standing: (principal, subject) => standingIn(principal, subject, caches),
+    membership: (principal, subject) => membershipIn(principal, subject, caches),
     exists: (organizationId, params) => exist(organizationId, params, caches),
     current: (principal, organizationId) => currentIn(principal, organizationId, caches, deps),
     invalidate: (change) => invalidate(caches, change),
@@ -258,14 +258,14 @@ function limitOf(source: {
 }
 
 /** A key or token brings its organization along, so that mostly nothing has to be looked up. */
-async function standingIn(
+async function membershipIn(
   principal: Principal,
-  subject: StandingSubject,
+  subject: MembershipSubject,
   caches: Caches,
-): Promise<Standing | null> {
-  if (principal.kind === "session") return await standingOfMember(principal, subject, caches)
-  if ("organizationId" in subject) return standingOf(principal, subject.organizationId)
-  return await standingOfPayer(principal, subject.billingAccountId, caches)
+): Promise<Membership | null> {
+  if (principal.kind === "session") return await membershipOfMember(principal, subject, caches)
+  if ("organizationId" in subject) return membershipOf(principal, subject.organizationId)
+  return await membershipOfPayer(principal, subject.billingAccountId, caches)
 }
 
 async function currentIn(
@@ -276,22 +276,22 @@ async function currentIn(
 ): Promise<Current | null> {
   const known = principal.kind === "key" ? await caches.keys.get(principal.id) : { principal }
   if (known === null || ("key" in known && !isValid(known, clock.nowMs()))) return null
-  const standing = await standingIn(known.principal, { organizationId }, caches)
-  return standing && { principal: known.principal, standing }
+  const membership = await membershipIn(known.principal, { organizationId }, caches)
+  return membership && { principal: known.principal, membership }
 }
 
 /** `asked` is null for the one that the principal belongs to. */
-function standingOf(principal: Principal, asked: string | null): Standing | null {
+function membershipOf(principal: Principal, asked: string | null): Membership | null {
   const { organizationId, role, permissions } = principal
   if (organizationId === null || (asked !== null && asked !== organizationId)) return null
   return { organizationId, role: role ?? "member", permissions: permissions ?? [] }
 }
 
-async function standingOfMember(
+async function membershipOfMember(
   { userId, signedInBy }: Principal,
-  subject: StandingSubject,
+  subject: MembershipSubject,
   { memberships }: Caches,
-): Promise<Standing | null> {
+): Promise<Membership | null> {
   const own = (userId !== null && (await memberships.get(userId))) || []
   const organization = pick(own, subject)
   if (!organization) return null
@@ -304,20 +304,20 @@ async function standingOfMember(
   return { organizationId: id, role, permissions: permissionsOfRole(role) }
 }
 
-async function standingOfPayer(
+async function membershipOfPayer(
   principal: Principal,
   billingAccountId: string,
   { organizations }: Caches,
-): Promise<Standing | null> {
+): Promise<Membership | null> {
   const { organizationId } = principal
   const found = organizationId === null ? null : await organizations.of(organizationId, unavailable)
   const organization = found?.organization
   const isPayer = organization?.deletedAt === null && organization.billingAccountId === billingAccountId
-  return isPayer ? standingOf(principal, null) : null
+  return isPayer ? membershipOf(principal, null) : null
 }
 
 /** Among organizations that share a billing account, the one where the user may do most. */
-function pick(own: readonly OwnOrganization[], subject: StandingSubject): OwnOrganization | undefined {
+function pick(own: readonly OwnOrganization[], subject: MembershipSubject): OwnOrganization | undefined {
   if ("organizationId" in subject) {
     const { organizationId } = subject
     return own.find(({ id, isPersonal }) => (organizationId === null ? isPersonal : id === organizationId))

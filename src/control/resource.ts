@@ -42,7 +42,7 @@ export const resource = <Item extends ResourceRow, View, Defaulted extends keyof
   description: Resource<Item, View, Defaulted>,
 ): Resource<Item, View, Defaulted> => description
 
-type CallAt = Pick<Call, "principal" | "standing" | "request" | "idempotency" | "header">
+type CallAt = Pick<Call, "principal" | "membership" | "request" | "idempotency" | "header">
 
 /** The handlers of a resource; what one of them checks of its own stands in the functions that it is given. */
 export function handlersOf<Item extends ResourceRow, View, Defaulted extends keyof Item>(
@@ -55,15 +55,15 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
     return toView(item)
   }
   const find = async (call: CallAt, id: string): Promise<Item> =>
-    found(await table.find(deps.database, acting(call).standing.organizationId, id), noun)
+    found(await table.find(deps.database, acting(call).membership.organizationId, id), noun)
   const lock = async ({ sql }: ChangeScope, call: CallAt, id: string): Promise<Item> =>
-    found(await table.lock(sql, acting(call).standing.organizationId, id), noun)
+    found(await table.lock(sql, acting(call).membership.organizationId, id), noun)
   return {
     find,
     lock,
     show,
     list: async (call: CallAt & { readonly query: PageRequest }) =>
-      toList(await table.page(deps.database, acting(call).standing.organizationId, call.query), toView),
+      toList(await table.page(deps.database, acting(call).membership.organizationId, call.query), toView),
     get: async (call: CallAt, id: string): Promise<View> => show(call, await find(call, id)),
     /** `fields` runs in the transaction, before the limit is looked at. */
     create: async (
@@ -71,7 +71,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
       fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>,
     ): Promise<View> =>
       await change(deps, call, async (scope) => {
-        const { organizationId } = acting(call).standing
+        const { organizationId } = acting(call).membership
         const id = deps.ids.next(described.idPrefix)
         return show(call, await add(scope, described, { id, organizationId, fields }))
       }),

@@ -33,12 +33,12 @@ const unsetVersion = 0n
 export function routingPolicyHandlers(deps: RoutingPolicyDeps): Handlers<typeof routingPolicyTable> {
   return {
     async getRoutingPolicy(call) {
-      const stored = await findRoutingPolicy(deps.database, acting(call).standing.organizationId)
+      const stored = await findRoutingPolicy(deps.database, acting(call).membership.organizationId)
       call.header("etag", etag(stored?.version ?? unsetVersion))
       return toPolicy(stored)
     },
     async putRoutingPolicy(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const policy = call.body
       await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         const organization = await lockOrganization(sql, organizationId)

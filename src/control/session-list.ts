@@ -43,7 +43,7 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
       })
     },
     async listMemberSessions(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const sessions = await listMemberSessions(database, organizationId, live())
       return sessions.map(({ email, name, ...session }) => ({
         ...toSession(session),
@@ -51,12 +51,12 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
       }))
     },
     async endMemberSession(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
+      const { principal, membership } = acting(call)
+      const { organizationId } = membership
       const id = call.params.session_id
       await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         await lockOrganization(sql, organizationId)
-        const actorRole = await roleNow(sql, principal, standing)
+        const actorRole = await roleNow(sql, principal, membership)
         const [session] = await listMemberSessions(sql, organizationId, { ...live(), id })
         if (!session) throw notFound("session")
         checkRank(actorRole, session.role)
@@ -68,13 +68,13 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
       })
     },
     async getSingleSignOnPolicy(call) {
-      return toPolicy(await readOrganization(database, acting(call).standing.organizationId))
+      return toPolicy(await readOrganization(database, acting(call).membership.organizationId))
     },
     async putSingleSignOnPolicy(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
+      const { principal, membership } = acting(call)
+      const { organizationId } = membership
       const { required } = call.body
-      // Whoever could lock himself out would.
+      // Keeps callers from locking themselves out.
       if (required && principal.signedInBy !== "sso")
         throw new Fault(
           "conflict",

@@ -184,7 +184,7 @@ async function createSsoUser(deps: SessionDeps, identity: SsoIdentity, email: st
 }
 
 /**
- * Whoever made the user need not be the person whom the provider means: anyone can invite any address and accept the
+ * The user may have been made by another person than the one whom the provider means: anyone can invite any address and accept the
  * invitation. So what the user could sign in with until now ends.
  */
 async function bind(
@@ -206,7 +206,7 @@ async function bind(
   })
 }
 
-/** Joins every organization that takes the user and that the user is no member of; nobody is removed or changed. */
+/** Joins every organization that takes the user and that the user is no member of; no membership is removed or changed. */
 async function joinBySso(
   deps: SessionDeps,
   user: User,

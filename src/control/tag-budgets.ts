@@ -20,9 +20,9 @@ import { showBudget, toBudget } from "./key-limits.ts"
 export function tagBudgetHandlers(deps: ControlDeps): Handlers<typeof tagBudgetTable> {
   return {
     listTagBudgets: async (call) =>
-      await showTagBudgets(deps.database, acting(call).standing.organizationId, deps.clock.nowMs()),
+      await showTagBudgets(deps.database, acting(call).membership.organizationId, deps.clock.nowMs()),
     putTagBudget: async (call) => {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       return await change(deps, call, async (changing) =>
         changeTagBudget(changing, organizationId, call.body),
       )

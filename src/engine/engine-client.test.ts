@@ -1,4 +1,4 @@
-/** Every call of an engine over a channel that fails: a rejection for the caller, and none that nobody handles. */
+/** Every call of an engine over a channel that fails: a rejection for the caller, and none unhandled. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { Connection } from "../base/peer/connection.ts"
 import { type Channel, PeerGone, type ToPeer } from "../base/peer/peer.ts"

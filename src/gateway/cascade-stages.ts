@@ -32,7 +32,7 @@ const isForNextModel = (error: unknown): error is Fault => error instanceof Faul
 /** One model's turn. */
 export interface Turn {
   readonly model: Model
-  /** Nobody comes after it. */
+  /** No model is asked after it. */
   readonly isLast: boolean
 }
 

@@ -5,7 +5,7 @@ import { systemClock } from "../base/clock.ts"
 import type { CallOf } from "../contract/endpoint.ts"
 import type { Table } from "../contract/table.ts"
 import { classificationHandlers } from "./classify.ts"
-import { keepNothing } from "./content/keeper.ts"
+import { logNoContent } from "./content/content-logger.ts"
 import { createSetPolicies } from "./question-sets/policy.ts"
 import type { Sets } from "./question-sets/sets.ts"
 import { compileVersion } from "./question-sets/version.ts"
@@ -68,7 +68,7 @@ test("a shadow is told of a request only after the request is recorded", async (
       shadows: { observe: ({ sequenceId }) => seen.push(`shadow of ${sequenceId}`) },
       answerCounter: { count: ({ verdicts }) => seen.push(`${verdicts.length} counted`) },
     }),
-    content: keepNothing,
+    content: logNoContent,
     clock: systemClock,
     timeoutMs: 60_000,
     compatibility: { nullDescriptions: false, decisionsGa: false },
@@ -77,7 +77,7 @@ test("a shadow is told of a request only after the request is recorded", async (
   const call = {
     body,
     principal: { kind: "key", id: "key_1" },
-    standing: { organizationId: "org_1" },
+    membership: { organizationId: "org_1" },
     request: { header: () => null, signal: new AbortController().signal },
     header: () => undefined,
   } as unknown as CallOf<Table["createDecision"]>

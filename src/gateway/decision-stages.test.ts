@@ -88,7 +88,7 @@ async function run<Answer>(
   const { signal } = new AbortController()
   const asker = {
     principal: { kind: "key", id: "key_1" },
-    standing: { organizationId: "org_1" },
+    membership: { organizationId: "org_1" },
     request: { id: "req_1", ip: "127.0.0.1", userAgent: null, startedMs: 0, header: () => null, signal },
     header: (name: string, value: string) => {
       if (name === "x-umpire-warning") warnings.push(value)

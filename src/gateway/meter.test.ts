@@ -186,7 +186,7 @@ describe("a sequence", () => {
   test("asks once who pays, and whoever asked for it hears why that is not known", async () => {
     const { seen, sequence } = meter({ payer: async () => await Promise.reject(new Error("away")) })
     await expect(sequence.reserve(model, usage)).rejects.toThrow("away")
-    // A promise that nobody holds would end the process here.
+    // An unhandled rejection would end the process here.
     await new Promise((resolve) => setImmediate(resolve))
     expect(seen.payers).toBe(1)
   })

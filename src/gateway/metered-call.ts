@@ -4,13 +4,13 @@
  */
 import type { Model } from "../base/catalog.ts"
 import type { Log } from "../base/log.ts"
-import type { Principal, Standing } from "../contract/access.ts"
+import type { Principal, Membership } from "../contract/access.ts"
 import type { CallSource } from "../contract/call-sources.ts"
 import { type Endpoint, EventStream, type RequestFacts, sequenceHeader } from "../contract/endpoint.ts"
 import type { Fault } from "../contract/errors.ts"
 import { stickyHeader } from "../contract/platform/virtual-models.ts"
 import { tagsHeader } from "../contract/tags.ts"
-import type { AskedContent, ContentEnd, ContentKeeper, PendingContent } from "./content/keeper.ts"
+import type { AskedContent, ContentEnd, ContentLogger, PendingContent } from "./content/content-logger.ts"
 import { type Meter, type Sequence, failureOf, success } from "./meter.ts"
 import { readRoutingHint, regionHeader } from "./routing/plan.ts"
 import type { Routed, Router } from "./routing/router.ts"
@@ -20,7 +20,7 @@ import { type Tags, mergeTags, readTags } from "./tags.ts"
 /** Who asks, for which organization. */
 export interface Asker {
   readonly principal: Principal | null
-  readonly standing: Pick<Standing, "organizationId"> | null
+  readonly membership: Pick<Membership, "organizationId"> | null
   readonly request: RequestFacts
   /** Adds a header to the response; a conversation over a socket and a job have none. */
   header?(name: string, value: string): void
@@ -29,7 +29,7 @@ export interface Asker {
 export interface MeteredDeps {
   readonly meter: Meter
   /** Without it nothing is kept. */
-  readonly content?: ContentKeeper
+  readonly content?: ContentLogger
 }
 
 interface MeteredStart {
@@ -39,7 +39,7 @@ interface MeteredStart {
 
 /**
  * Runs the work of one request. What it throws is recorded as the failure that it is; an answer that comes as events is recorded
- * when they end, or when nobody reads them any more.
+ * when they end, or when the client reads no further.
  */
 export async function runMetered<Result>(
   deps: MeteredDeps,
@@ -67,26 +67,26 @@ export class MeteredCall {
   used: () => Usage = () => noUsage
   readonly #asker: Asker
   readonly #callSource: CallSource
-  readonly #keeper: ContentKeeper | undefined
+  readonly #contentLogger: ContentLogger | undefined
   #toldId = ""
   #tags: Tags = {}
   #content: PendingContent | null = null
   #routed: Routed | null = null
 
   constructor({ meter, content }: MeteredDeps, { callSource, asker }: MeteredStart) {
-    const { principal, standing, request } = asker
-    if (!principal || !standing)
+    const { principal, membership, request } = asker
+    if (!principal || !membership)
       throw new Error("Cannot run a model: the endpoint lets in callers without an organization")
     this.#asker = asker
     this.#callSource = callSource
-    this.#keeper = content
+    this.#contentLogger = content
     this.principal = principal
-    this.organizationId = standing.organizationId
+    this.organizationId = membership.organizationId
     this.request = request
     this.sequence = meter.begin({
       callSource,
       principal,
-      organizationId: standing.organizationId,
+      organizationId: membership.organizationId,
       request,
     })
     this.#tellId()
@@ -133,7 +133,7 @@ export class MeteredCall {
   keep(asked: () => AskedContent): void {
     const { sequence, organizationId, principal } = this
     this.#content =
-      this.#keeper?.begin({
+      this.#contentLogger?.begin({
         seqId: sequence.id,
         organizationId,
         principal,
@@ -187,7 +187,7 @@ export class MeteredCall {
     if (this.sequence.id !== this.#toldId) this.#tellId()
   }
 
-  /** Hands events on; whoever leaves before the end is charged what was used until then. */
+  /** Hands events on; a client that leaves before the end is charged what was used until then. */
   async *through<Event>(events: AsyncIterable<Event>): AsyncGenerator<Event> {
     try {
       for await (const event of events) yield event

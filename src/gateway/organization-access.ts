@@ -21,7 +21,7 @@ import type { Policies } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
 
 export interface NamedModel {
-  /** Empty where the principal has no standing in an organization. */
+  /** Empty where the principal has no membership in an organization. */
   readonly organizationId: string
   readonly name: string
   readonly wanted: ModelUse

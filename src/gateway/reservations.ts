@@ -121,7 +121,7 @@ export class Reservations {
       })
   }
 
-  /** All budgets of the key and of the tags; whoever calls releases those held where one refuses. */
+  /** All budgets of the key and of the tags; the caller releases those held where one refuses. */
   async #hold(ticks: Ticks): Promise<void> {
     const { id: ofKey, keyLimits } = this.#principal
     const owners = [{ id: ofKey, periods: keyLimits?.budgets ?? [] }, ...this.#tagBudgets]

@@ -23,7 +23,7 @@ export async function askingHandlers(core: Core, gateway: Gateway): Promise<Aski
       nullDescriptions: config.compat.systemone_null_descriptions,
       decisionsGa: config.compat.decisions_ga,
     },
-    content: content.keeper,
+    content: content.contentLogger,
   }
   const setDeps = { sets, shadows, answerCounter }
   const handlers = {

@@ -64,9 +64,9 @@ export async function openBatches({
           log,
           errorBody,
           liveTraffic,
-          callerNow: async ({ principal, standing }) => {
-            const now = await principals.current(principal, standing.organizationId)
-            return now?.standing.permissions.includes("inference") === true ? now : null
+          callerNow: async ({ principal, membership }) => {
+            const now = await principals.current(principal, membership.organizationId)
+            return now?.membership.permissions.includes("inference") === true ? now : null
           },
           timeoutMs: config.server.request_timeout_ms,
           linesMax: config.batches.lines_max,

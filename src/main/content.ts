@@ -12,7 +12,11 @@ import type { Metrics } from "../base/telemetry.ts"
 import type { ContentAccess } from "../control/content/parts.ts"
 import { ContentApplier, contentConsumer, contentLineMax } from "../gateway/content/applier.ts"
 import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
-import { type ContentKeeper, createContentKeeper, createContentPlans } from "../gateway/content/keeper.ts"
+import {
+  type ContentLogger,
+  createContentLogger,
+  createContentPlans,
+} from "../gateway/content/content-logger.ts"
 import { traceContent } from "../gateway/content/request-content.ts"
 import { type SetRedactionDeps, redactBySet } from "../gateway/question-sets/redact-by-set.ts"
 import { redaction } from "../gateway/content/redactor.ts"
@@ -39,7 +43,7 @@ interface ContentNeeds {
 }
 
 export interface Content {
-  readonly keeper: ContentKeeper
+  readonly contentLogger: ContentLogger
   readonly access: ContentAccess
   addMetrics(metrics: Metrics): void
   close(): Promise<void>
@@ -81,9 +85,9 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
   const reservedBytes = config.journal.disk_free_min_mib * mebibyte
   const disk = new DiskSpace({ directory: config.data_dir, reservedBytes }, clock)
   const hasDiskSpace = (bytes: number): boolean => disk.claim(bytes)
-  const keeper = createContentKeeper({ plans, cipher, journal, redaction, dropped, hasDiskSpace })
+  const contentLogger = createContentLogger({ plans, cipher, journal, redaction, dropped, hasDiskSpace })
   return {
-    keeper: config.telemetry.content ? traceContent(keeper) : keeper,
+    contentLogger: config.telemetry.content ? traceContent(contentLogger) : contentLogger,
     access: {
       cipher,
       dropped: (organizationId) => dropped.pending(organizationId),

@@ -65,10 +65,12 @@ export async function openGateway(core: Core): Promise<Gateway> {
   const guardrails = createGuardrails({ ...scoring, organizations, sets })
   const { gatewayId } = money.journal
   const content = use(await openContent({ ...core, gatewayId, scoring: { ...scoring, sets } }))
-  const { keeper, access } = content
+  const { contentLogger, access } = content
   const { cipher } = access
   use(await startJobs({ ...scoring, ids, cipher, changed: (change) => sets.invalidate(change) }))
-  const inference = use(await openInference({ ...core, models, meter, router, guardrails, keeper, cipher }))
+  const inference = use(
+    await openInference({ ...core, models, meter, router, guardrails, contentLogger, cipher }),
+  )
   const shadows = use(createShadows({ ...scoring, sets, ids }))
   const answerCounter = use(startAnswerCounter({ database, clock, log }))
   const asked = { sets, shadows, answerCounter, content }

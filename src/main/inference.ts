@@ -9,7 +9,7 @@ import type { Handlers } from "../contract/endpoint.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { anthropicHandlers } from "../gateway/anthropic/messages.ts"
 import type { Guardrails } from "../gateway/guardrails/guardrails.ts"
-import type { ContentKeeper } from "../gateway/content/keeper.ts"
+import type { ContentLogger } from "../gateway/content/content-logger.ts"
 import type { Meter } from "../gateway/meter.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import type { ModelResolver } from "../gateway/organization-access.ts"
@@ -34,7 +34,7 @@ interface InferenceRoot {
   readonly meter: Meter
   readonly router: Pick<Router, "open">
   readonly guardrails: Pick<Guardrails, "begin">
-  readonly keeper: ContentKeeper
+  readonly contentLogger: ContentLogger
   /** Of stored responses. */
   readonly cipher: ContentCipher
 }
@@ -62,7 +62,7 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
     router,
     guardrails,
     readBody: createBodyReader(),
-    content: root.keeper,
+    content: root.contentLogger,
   }
   return {
     handlers: { ...openaiHandlers(deps), ...anthropicHandlers(deps) },

@@ -15,7 +15,7 @@ import {
 } from "../contract/operator.ts"
 import { billingOperatorHandlers } from "../control/operator/billing.ts"
 import { eventOperatorHandlers } from "../control/operator/events.ts"
-import { operatorStanding, storeOperatorHandlers } from "../control/operator/handlers.ts"
+import { operatorMembership, storeOperatorHandlers } from "../control/operator/handlers.ts"
 import type { LooseHandler } from "../server/handle-request.ts"
 import { createOperatorServer, operatorGate } from "../server/operator-socket.ts"
 import { migrate } from "../store/migrate.ts"
@@ -52,7 +52,7 @@ export function openOffline(config: Config): Operator {
   }
   const server = createOperatorServer({
     handlers,
-    gate: operatorGate(async (id) => await operatorStanding((await store()).database, id)),
+    gate: operatorGate(async (id) => await operatorMembership((await store()).database, id)),
     clock: systemClock,
     ids: createIds(),
     log: silentLog,

@@ -74,7 +74,7 @@ function dialectClient(
 export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   const { config, catalog, regions, organizations, clock, log, liveTraffic } = needs
   const { queue_wait_ms, health_interval_ms, health_timeout_ms } = config.routing
-  const from = standing(config, regions)
+  const from = ownRegion(config, regions)
   const workersOf = workersByModel(config)
   const workers = new Map(
     catalog
@@ -102,7 +102,7 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   }
 }
 
-function standing({ gateway }: Config, regions: readonly Region[]): Region {
+function ownRegion({ gateway }: Config, regions: readonly Region[]): Region {
   const from = gateway.region === undefined ? regions[0] : regions.find(({ id }) => id === gateway.region)
   if (from) return from
   throw new ConfigError(`Cannot use the configuration: gateway.region: no region is named ${gateway.region}`)

@@ -7,7 +7,7 @@ import { createIdempotencyStore } from "../control/idempotency.ts"
 import type { Bootstrap, FirstStart } from "../control/first-start.ts"
 import { billingHandlers } from "../control/billing/handlers.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
-import { operatorStanding } from "../control/operator/handlers.ts"
+import { operatorMembership } from "../control/operator/handlers.ts"
 import { startPeriodic } from "../control/periodic.ts"
 import { platformHandlers } from "../control/platform.ts"
 import { purgeTask, sealTask } from "../control/upkeep.ts"
@@ -93,7 +93,7 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
     await openOperatorSocket(operatorAddress(config.data_dir), {
       ...core,
       handlers: { ...operatorHandlers(core, gateway), ...fleet.handlers },
-      gate: operatorGate(async (id) => await operatorStanding(database, id)),
+      gate: operatorGate(async (id) => await operatorMembership(database, id)),
       idempotency,
     }),
   )

@@ -1,7 +1,7 @@
 /** Who may call: finds the principal behind a request, takes from its rate limit, and checks what it may do where. */
 import { containsAddress, parseNetworks } from "../base/addresses.ts"
 import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
-import { type Principal, type RateLimit, type Standing, isOwner } from "../contract/access.ts"
+import { type Principal, type RateLimit, type Membership, isOwner } from "../contract/access.ts"
 import { type Endpoint, type RequestFacts, isWrite } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { parseParams, takesNoBody } from "./input.ts"
@@ -18,7 +18,7 @@ export interface Gate {
   /** The principal of a bearer value, or null when there is none. */
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
-  standing(principal: Principal, subject: Subject): Promise<Standing | null>
+  membership(principal: Principal, subject: Subject): Promise<Membership | null>
   /** Whether what the path names is there in the organization; true where that is not known. */
   exists(organizationId: string, params: Readonly<Record<string, string>>): Promise<boolean>
 }
@@ -48,7 +48,7 @@ export interface Caller {
 
 export interface Admission {
   readonly params: Readonly<Record<string, string>>
-  readonly standing: Standing | null
+  readonly membership: Membership | null
 }
 
 /**
@@ -67,12 +67,12 @@ export async function admit(caller: Caller, deps: AccessDeps): Promise<Admission
     checkPrincipal(endpoint, principal)
   }
   const params = parseParams(endpoint, caller.params)
-  const standing = principal && (await findStanding(caller, principal, params, gate))
-  if (principal && standing) {
-    checkStanding(endpoint, principal, standing)
-    await checkResource(endpoint, standing, params, gate)
+  const membership = principal && (await findMembership(caller, principal, params, gate))
+  if (principal && membership) {
+    checkMembership(endpoint, principal, membership)
+    await checkResource(endpoint, membership, params, gate)
   }
-  return { params, standing }
+  return { params, membership }
 }
 
 /**
@@ -165,16 +165,16 @@ function networksOf(allowed: readonly string[]): ReturnType<typeof parseNetworks
 }
 
 /** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */
-async function findStanding(
+async function findMembership(
   { endpoint, facts }: Caller,
   principal: Principal,
   params: Readonly<Record<string, string>>,
   gate: Gate,
-): Promise<Standing | null> {
+): Promise<Membership | null> {
   const subject = subjectOf(endpoint, params, facts)
   if (!subject) return null
-  const standing = await gate.standing(principal, subject)
-  if (standing) return standing
+  const membership = await gate.membership(principal, subject)
+  if (membership) return membership
   if (subject.kind === "inference")
     throw new Fault(
       "permission_denied",
@@ -203,22 +203,22 @@ function subjectOf(
 }
 
 /** 403: what a session may do by its role, and what only an owner may do. */
-function checkStanding({ access }: Endpoint, principal: Principal, standing: Standing): void {
+function checkMembership({ access }: Endpoint, principal: Principal, membership: Membership): void {
   const session = principal.kind === "session"
   if (
     access.permission &&
     !(session && access.anyMember) &&
-    !standing.permissions.includes(access.permission)
+    !membership.permissions.includes(access.permission)
   )
     throw lacks(access.permission)
-  if (access.owner && (session || access.owner === "everyone") && !isOwner(standing.role))
+  if (access.owner && (session || access.owner === "everyone") && !isOwner(membership.role))
     throw new Fault("permission_denied", "Cannot perform the operation: an organization owner is needed")
 }
 
-/** 404: before a body that nobody needs is read. Without one, the handler finds out by itself. */
+/** 404 before the body is read. Without one, the handler finds out by itself. */
 async function checkResource(
   endpoint: Endpoint,
-  { organizationId }: Standing,
+  { organizationId }: Membership,
   params: Readonly<Record<string, string>>,
   gate: Gate,
 ): Promise<void> {

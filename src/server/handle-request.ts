@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
 import { activeSpan } from "../base/telemetry.ts"
-import type { Principal, Standing } from "../contract/access.ts"
+import type { Principal, Membership } from "../contract/access.ts"
 import {
   type Call,
   type Endpoint,
@@ -93,22 +93,22 @@ async function runStages(request: HttpRequest, deps: RequestDeps): Promise<unkno
 /** What was sent is looked at only when nothing else is left to refuse. */
 async function readInput(request: HttpRequest, deps: RequestDeps): Promise<CallInput> {
   const { endpoint } = request
-  const { params, standing } = await admit(request, deps)
+  const { params, membership } = await admit(request, deps)
   const query = parseQuery(endpoint, request.search)
-  const body = takesNoBody(endpoint) ? undefined : await takeBody(request, standing)
-  return { params, query, body, standing }
+  const body = takesNoBody(endpoint) ? undefined : await takeBody(request, membership)
+  return { params, query, body, membership }
 }
 
-async function takeBody(request: HttpRequest, standing: Standing | null): Promise<unknown> {
+async function takeBody(request: HttpRequest, membership: Membership | null): Promise<unknown> {
   const { endpoint, message, principal, facts } = request
   if (endpoint.reads === "stream") return streamBody(endpoint, message)
-  const owner = standing?.organizationId ?? principal?.id ?? facts.ip
+  const owner = membership?.organizationId ?? principal?.id ?? facts.ip
   request.reply.lease.holder = owner
   request.body = await readBody(endpoint, message, request.reply.lease)
   return await parseBody(endpoint, request.body, { owner, signal: facts.signal })
 }
 
-type CallInput = Pick<Call, "params" | "query" | "body" | "standing">
+type CallInput = Pick<Call, "params" | "query" | "body" | "membership">
 
 async function callHandler(
   request: HttpRequest,

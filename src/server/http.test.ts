@@ -323,7 +323,7 @@ test("a client that does not take its answers is not read, and what it asked for
   const { port } = await serve(() => (made++, answer))
   const socket = connect({ port, host: "127.0.0.1" }).on("error", () => undefined)
   closers.push(() => socket.destroy())
-  // Far more than the buffers of a connection hold while nobody reads.
+  // Far more than the buffers of a connection hold while the client does not read.
   const requests = post("x".repeat(100)).repeat(100_000)
   socket.write(requests)
   await expect.poll(() => made).toBeGreaterThan(0)

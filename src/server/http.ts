@@ -328,7 +328,7 @@ for (const { path, surface } of Object.values<Endpoint>(table)) {
   if (segment !== undefined && surfaces.get(segment) !== "platform") surfaces.set(segment, surface)
 }
 
-/** How the error of an address without an endpoint looks: what is nobody else's under /v1 is asked for by OpenAI's clients. */
+/** How the error of an address without an endpoint looks: a path under /v1 that no surface claims is one of OpenAI's. */
 function surfaceOf(path: string): Surface {
   const segment = firstSegment.exec(path)?.[1]
   return segment === undefined ? "platform" : (surfaces.get(segment) ?? "openai")

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { silentLog } from "../base/log.ts"
-import type { Standing } from "../contract/access.ts"
+import type { Membership } from "../contract/access.ts"
 import { createDecision } from "../contract/classification.ts"
 import { EncodedJson, type IdempotentAnswer, type IdempotentRun } from "../contract/endpoint.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
@@ -42,7 +42,7 @@ async function requestFor(organizationId: string) {
       path: "/v1/decisions",
       body: Buffer.from("{}"),
     },
-    { standing: { organizationId } as Standing },
+    { membership: { organizationId } as Membership },
   )
   if (!request) throw new Error("the request has no key")
   return request

@@ -53,7 +53,7 @@ export async function idempotentRequest(
     /** As it was sent, uncompressed; none where the request has none. */
     readonly body?: Uint8Array
   },
-  { standing }: Pick<Call, "standing">,
+  { membership }: Pick<Call, "membership">,
 ): Promise<IdempotentRequest | null> {
   if (principal === null || !isRepeatable(endpoint)) return null
   if (!keyForm.test(key))
@@ -66,7 +66,7 @@ export async function idempotentRequest(
   const scope = `${principal.kind}:${principal.id} ${endpoint.method} ${path}`
   // The path of classification names no organization: a session says by a header for which one it asks.
   if (!endpoint.callSource) return { scope, key, requestHash }
-  return { scope: `${scope} ${standing?.organizationId ?? ""}`, key, requestHash }
+  return { scope: `${scope} ${membership?.organizationId ?? ""}`, key, requestHash }
 }
 
 /** Runs `work` unless an answer to the same request is remembered. */

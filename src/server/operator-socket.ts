@@ -6,7 +6,7 @@ import { chmod, rm } from "node:fs/promises"
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
 import { noProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
-import { type Standing, operator } from "../contract/access.ts"
+import { type Membership, operator } from "../contract/access.ts"
 import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type OperatorTable, operatorTable } from "../contract/operator.ts"
@@ -59,11 +59,11 @@ export async function openOperatorSocket(address: string, deps: OperatorServerDe
 
 /** The socket itself says who calls. */
 export const operatorGate = (
-  standing: (organizationId: string) => Promise<Standing>,
+  membership: (organizationId: string) => Promise<Membership>,
 ): OperatorServerDeps["gate"] => ({
   authenticate: async () => operator,
-  standing: async (_, subject) =>
-    subject.kind === "organization" ? await standing(subject.organizationId) : null,
+  membership: async (_, subject) =>
+    subject.kind === "organization" ? await membership(subject.organizationId) : null,
   // The handlers find out by themselves.
   exists: async () => true,
 })

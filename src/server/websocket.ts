@@ -6,7 +6,7 @@ import type { TrustedProxies } from "../base/addresses.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
-import type { Principal, Standing } from "../contract/access.ts"
+import type { Principal, Membership } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessDeps, type Caller, admit } from "./access.ts"
@@ -42,7 +42,7 @@ export interface Conversation {
 
 export interface WebSocketCaller {
   readonly principal: Principal
-  readonly standing: Standing
+  readonly membership: Membership
   readonly request: RequestFacts
 }
 
@@ -264,16 +264,16 @@ class WebSocketConnection {
     const { endpoint } = this.#deps
     const request = factsOf(this.#root, this.#message, turn.abort.signal)
     const caller: Caller = { endpoint, params: {}, facts: request, principal: null }
-    const { standing } = await admit(caller, this.#root)
+    const { membership } = await admit(caller, this.#root)
     const { principal } = caller
-    if (!principal || !standing)
-      throw new Error("Cannot converse: the endpoint lets in callers without a standing")
+    if (!principal || !membership)
+      throw new Error("Cannot converse: the endpoint lets in callers without a membership")
     turn.principal = principal
     const lease = this.#root.bytes.lease()
-    lease.holder = standing.organizationId
+    lease.holder = membership.organizationId
     try {
       lease.take(text.length)
-      for await (const event of this.#conversation.answer(text, { principal, standing, request })) {
+      for await (const event of this.#conversation.answer(text, { principal, membership, request })) {
         request.signal.throwIfAborted()
         await this.#send(event)
       }

@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(async () => await database.close())
 
-/** A database that can be taken away, and tells nobody of changes. */
+/** A database that can be taken away, and sends no notice of changes. */
 function fragile(): { database: Database; state: { isAway: boolean } } {
   const state = { isAway: false }
   const query: Database["query"] = async (text, values) => {

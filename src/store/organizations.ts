@@ -16,7 +16,7 @@ export interface Organization {
   readonly rateLimitBurst: number | null
   /** Null means every region. */
   readonly visibleRegions: readonly string[] | null
-  /** In lower case: whoever signs in with single sign-on and such an address becomes a member. */
+  /** In lower case: a user who signs in with single sign-on and such an address becomes a member. */
   readonly ssoEmailDomains: readonly string[]
   readonly ssoGroups: readonly string[]
   readonly ssoRole: "owner" | "member"

@@ -12,7 +12,7 @@ export interface CountedRate {
 
 const nowMs = "(extract(epoch FROM statement_timestamp()) * 1000)::float8"
 
-/** Adds what was counted; answers, for each key, how many count now, whoever counted them. */
+/** Adds what was counted; answers, for each key, how many count now, of all gateways. */
 export async function addToRateBuckets(
   sql: Sql,
   counted: readonly CountedRate[],

@@ -140,7 +140,7 @@ export async function purgeStoredResponses(sql: Sql, now: Date): Promise<number>
 const channel = "umpire_responses"
 
 export interface CancellationMessage {
-  /** `cancel`: whoever writes it should stop; `cancelled`: someone did. */
+  /** `cancel`: the gateway that writes it should stop; `cancelled`: it did. */
   readonly kind: "cancel" | "cancelled"
   readonly responseId: string
   readonly organizationId: string
@@ -162,7 +162,7 @@ export async function requestCancellation(
   )
 }
 
-/** Nothing happens where nobody asked. */
+/** Does nothing where it was not asked for. */
 export async function answerCancellation(
   sql: Sql,
   responseId: string,
@@ -179,7 +179,7 @@ export async function answerCancellation(
   )
 }
 
-/** The response as it was cancelled, once: its text stays no longer than that. Null as long as nobody answers. */
+/** The response as it was cancelled, once: its text stays no longer than that. Null as long as no gateway answers. */
 export async function takeCancelled(
   sql: Sql,
   responseId: string,

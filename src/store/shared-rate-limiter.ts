@@ -3,7 +3,7 @@
  *
  *   take --> the mirror: what the store said, and what was counted here since --> allowed or refused, in memory
  *                 |                                            ^
- *                 | what was counted here, batched             | how many count now, whoever counted them
+ *                 | what was counted here, batched             | how many count now, of all gateways
  *                 v                                            |
  *               store (rate-buckets.ts): one exchange at a time, for all keys
  *
@@ -208,7 +208,7 @@ export class SharedRateLimiter implements RateLimits {
     }, freshMs).unref()
   }
 
-  /** One at a time; whoever asks while one runs is served by the next. */
+  /** One at a time; what is counted while one runs goes with the next. */
   #exchange(): Promise<void> {
     this.#next ??= this.#exchangeAfter(this.#exchanging)
     return this.#next

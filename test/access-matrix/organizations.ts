@@ -223,7 +223,7 @@ export const sessions: readonly Row[] = [
   { endpoint: "GET /v1/session", ...sessionOnly("200"), request: () => ({ path: "/v1/session" }) },
   { endpoint: "DELETE /v1/session", ...sessionOnly("204"), request: () => ({ path: "/v1/session" }) },
   { endpoint: "GET /v1/sessions", ...sessionOnly("200"), request: () => ({ path: "/v1/sessions" }) },
-  // That a session of one's own ends is tested elsewhere: here each names one that is nobody's.
+  // That a session of one's own ends is tested elsewhere: here each names one that does not exist.
   {
     endpoint: "DELETE /v1/sessions/{session_id}",
     ...sessionOnly("404"),

@@ -241,7 +241,7 @@ export const content: readonly Row[] = [
     request: contentAt("/question_sets/SET/review/ITEM", { label: "yes" }),
   },
   {
-    // Nobody has decided the item yet.
+    // The item is not decided yet.
     endpoint: "DELETE /v1/organizations/{org_id}/question_sets/{set_id}/review/{item_id}/label",
     ...written("404"),
     request: contentAt("/question_sets/SET/review/ITEM/label"),

@@ -5,7 +5,7 @@ import type { Permission, Role } from "../../src/contract/access.ts"
 export interface Places {
   readonly org: string
   readonly account: string
-  /** A member of the organization who is nobody's caller. */
+  /** A member of the organization who makes none of the calls. */
   readonly member: () => Promise<string>
   /** An API key with `api-admin`. */
   readonly key: () => Promise<string>

@@ -252,7 +252,7 @@ export class Load {
     return await this.#reading(id, request)
   }
 
-  /** A load balancer holds a request back while nobody is ready. */
+  /** A load balancer holds a request back while no gateway is ready. */
   async #next(): Promise<Gateway> {
     for (;;) {
       const ready = this.#gateways.filter((gateway) => this.#ready.has(gateway))

@@ -1,5 +1,5 @@
 /**
- * Starts something that closes with a word, and then does what the argument names: fails, handled by nobody, or is told to stop
+ * Starts something that closes with a word, and then does what the argument names: fails without a handler, or is told to stop
  * and does not close, or closes and leaves something that runs.
  */
 import { createLog } from "../../src/base/log.ts"

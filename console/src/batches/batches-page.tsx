@@ -1,4 +1,4 @@
-/** Batches: tables and files of requests that run while nobody waits for them. */
+/** Batches: tables and files of requests that run asynchronously. */
 import { Link, useNavigate } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"

@@ -1,7 +1,7 @@
 /** What a call of the reference is filled with: values of the reader's own organization, and a body that is accepted. */
 import { type Operation, type Reference, exampleOf } from "./document.ts"
 
-/** What is known of the reader; empty where nobody is signed in. */
+/** What is known of the reader; empty where no user is signed in. */
 export interface Known {
   readonly organizationId: string
   readonly organizationName: string

@@ -10,28 +10,28 @@ export function useKnown(): Known | undefined {
     queryKey: ["reference-reader"],
     queryFn: async ({ client }): Promise<Known> => {
       const session = await client.fetchQuery(sessionQuery)
-      if (!session) return nobody
+      if (!session) return signedOut
       const organization = homeOrganization(await client.fetchQuery(organizationsQuery))
-      if (!organization) return nobody
+      if (!organization) return signedOut
       const models = await client.fetchQuery(modelsQuery(organization.id))
       return {
         organizationId: organization.id,
         organizationName: organization.name,
         billingAccountId: organization.billing_account_id,
         userId: session.user.id,
-        userName: session.user.name ?? nobody.userName,
+        userName: session.user.name ?? signedOut.userName,
         email: session.user.email,
         models: {
-          decisions: firstModel(models, "decisions") || nobody.models.decisions,
-          chat: firstModel(models, "chat") || nobody.models.chat,
-          embeddings: firstModel(models, "embeddings") || nobody.models.embeddings,
+          decisions: firstModel(models, "decisions") || signedOut.models.decisions,
+          chat: firstModel(models, "chat") || signedOut.models.chat,
+          embeddings: firstModel(models, "embeddings") || signedOut.models.embeddings,
         },
       }
     },
   }).data
 }
 
-const nobody: Known = {
+const signedOut: Known = {
   organizationId: "",
   organizationName: "Your organization",
   billingAccountId: "",

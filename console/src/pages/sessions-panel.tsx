@@ -95,7 +95,7 @@ export function SingleSignOnPanel(): ReactNode {
     ...(email_domains.length > 0 ? [`with a verified address at ${email_domains.join(" or ")}`] : []),
     ...(groups.length > 0 ? [`of the group ${groups.join(" or ")}`] : []),
   ]
-  // The server refuses it too: whoever could lock themselves out would.
+  // The server refuses it too: users would lock themselves out.
   const mustSignInFirst = !required && present !== undefined && present.method !== "sso"
   return (
     <Panel title="Single sign-on">

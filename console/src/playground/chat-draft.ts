@@ -12,7 +12,7 @@ export interface ChatDraft {
 
 export const packChat = async (draft: ChatDraft): Promise<string> => await packJson(draft)
 
-/** Null when the text is not a conversation, whoever wrote it. */
+/** Null when the text is not a conversation. */
 export async function unpackChat(packed: string): Promise<ChatDraft | null> {
   const given = await unpackJson(packed)
   if (typeof given !== "object" || given === null) return null

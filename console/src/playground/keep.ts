@@ -13,7 +13,7 @@ const draftEntry = "draft"
 /** The draft as text for the fragment of an address, which browsers keep to themselves. */
 export const packDraft = async (draft: Draft): Promise<string> => await packJson(draft)
 
-/** Null when the text is not a draft, whoever wrote it. */
+/** Null when the text is not a draft. */
 export const unpackDraft = async (shared: string): Promise<Draft | null> =>
   readDraft(await unpackJson(shared))
 

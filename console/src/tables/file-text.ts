@@ -1,6 +1,6 @@
 /** The text of a file, or where and why it is none. */
 
-/** Its sentence is for whoever chose the file. */
+/** Its sentence is for the user who chose the file. */
 export class UnreadableFile extends Error {
   override readonly name = "UnreadableFile"
 }

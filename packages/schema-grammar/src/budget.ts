@@ -3,7 +3,7 @@
 /** About 100 ms on one core of a small machine that others use too. */
 const STEPS_MAX = 75_000
 
-/** A schema is refused; the sentence says why, for whoever wrote the schema. */
+/** A schema is refused; the sentence says why, for the schema's author. */
 export class SchemaError extends Error {}
 
 /** The schema cannot be compiled; the sentence says why. */

@@ -81,7 +81,7 @@ const { schema } = fc.letrec<{ schema: JsonObject; part: unknown }>((tie) => {
     part.map((not) => ({ not })),
     fc.tuple(part, part, part).map(([condition, consequence, alternative]) => ({
       if: condition,
-      // A key of JSON Schema, in an object that nobody awaits.
+      // A key of JSON Schema, in an object that is not awaited.
       // oxlint-disable-next-line unicorn/no-thenable
       then: consequence,
       else: alternative,

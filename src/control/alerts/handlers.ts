@@ -50,7 +50,7 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
   const { list, get, create, update, remove } = handlersOf(deps, resources)
   return {
     async getAlertOptions(call) {
-      const isOperator = await isOperatorOrganization(database, acting(call).standing.organizationId)
+      const isOperator = await isOperatorOrganization(database, acting(call).membership.organizationId)
       return {
         kinds: alertKinds
           .filter((kind) => isOperator || !alertKindSettings[kind].operatorOnly)
@@ -83,7 +83,7 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
         if (managedBy !== null) throw managed("delete")
       }),
     async listAlerts(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const page = await pageAlerts(database, organizationId, call.query)
       const ids = page.items.map(({ id }) => id)
       const deliveries = Map.groupBy(await listDeliveriesOfEvents(database, ids), ({ eventId }) => eventId)
@@ -98,8 +98,8 @@ async function newRule(
   call: CallOf<Table["createAlertRule"]>,
   numbers: Pick<AlertRule, "threshold" | "windowMinutes">,
 ) {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   const { name, kind, target, channels, enabled } = call.body
   await checkOperator(sql, organizationId, kind)
   return {

@@ -113,10 +113,10 @@ export function billingHandlers(deps: BillingDeps): Handlers<BillingTable> {
 /** The account's organizations that the caller belongs to: a key to its own, a person to those they are a member of. */
 async function tagOwners(
   sql: Sql,
-  { principal, standing }: ReturnType<typeof acting>,
+  { principal, membership }: ReturnType<typeof acting>,
   billingAccountId: string,
 ): Promise<string[]> {
-  if (principal.kind !== "session" || principal.userId === null) return [standing.organizationId]
+  if (principal.kind !== "session" || principal.userId === null) return [membership.organizationId]
   const own = await listOrganizationsOfUser(sql, principal.userId)
   return own.filter((one) => one.billingAccountId === billingAccountId).map(({ id }) => id)
 }
@@ -129,7 +129,7 @@ function sectionsOf(include: string | undefined): AccountSections {
 
 /** Written down, asked for, settled: each step survives the one after it, and a repetition takes up where it ended. */
 async function refill(deps: BillingDeps, call: Given, amountCents: number) {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const account = await readAccount(deps.database, call.params.billing_account_id)
   checkCanBuy(account)
   const purchase = await orderPurchase(deps, {
@@ -143,7 +143,7 @@ async function refill(deps: BillingDeps, call: Given, amountCents: number) {
   return await change(deps, call, async ({ sql, audit }) => {
     const settled = await settlePurchase(deps, sql, purchase.id, outcome, "caller")
     await audit({
-      organizationId: standing.organizationId,
+      organizationId: membership.organizationId,
       action: "billing.refill",
       resource: { type: "credit_purchase", id: purchase.id },
       before: null,
@@ -217,13 +217,13 @@ async function changeAccount<View>(
   action: string,
   work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>,
 ): Promise<View> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   return await change(deps, call, async (scope) => {
     const account = await lockBillingAccount(scope.sql, call.params.billing_account_id)
     if (!account) throw notFound("billing account")
     const { before, after } = await work(scope, account)
     await scope.audit({
-      organizationId: standing.organizationId,
+      organizationId: membership.organizationId,
       action,
       resource: { type: "billing_account", id: account.id },
       before,

@@ -42,7 +42,7 @@ async function keepMethod(
   before: BillingAccount,
   method: PaymentMethod | null,
 ): Promise<void> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   // The answer to a repeated request is kept by the server: it is not what this transaction answers.
   await change(deps, { ...call, idempotency: null }, async ({ sql, now, audit, invalidate }) => {
     const account = await lockBillingAccount(sql, before.id)
@@ -54,7 +54,7 @@ async function keepMethod(
       now,
     )
     await audit({
-      organizationId: standing.organizationId,
+      organizationId: membership.organizationId,
       action: method ? "billing.payment_method_add" : "billing.payment_method_remove",
       resource: { type: "billing_account", id: account.id },
       before: { payment_method_description: account.paymentMethodDescription },

@@ -34,7 +34,7 @@ async function read(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["getContent"]>,
 ): Promise<KeptContent> {
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   await deps.content.settle(organizationId)
   return await change(deps, call, async ({ sql, now, audit }) => {
     const stored = await findContent(sql, organizationId, call.params.seq_id, now)
@@ -70,7 +70,7 @@ async function deleteOne(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["deleteContent"]>,
 ): Promise<void> {
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   const { seq_id } = call.params
   await deps.content.settle(organizationId)
   // A repeated deletion answers 404 in any case.
@@ -91,7 +91,7 @@ async function deleteMany(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["deleteContents"]>,
 ): Promise<{ deleted: number }> {
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   const { before, reference } = call.body
   const { database, clock, content } = deps
   const now = new Date(clock.nowMs())
@@ -123,7 +123,7 @@ async function exportRange(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["exportContent"]>,
 ): Promise<DocumentStream> {
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   const { from, to } = call.query
   await deps.content.settle(organizationId)
   await change(deps, call, async ({ audit }) => {

@@ -36,14 +36,14 @@ const unsetVersion = 0n
 export function contentSettingsHandlers(deps: ContentControlDeps): Pick<Handlers<PlatformTable>, Names> {
   return {
     async getContentSettings(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const stored = await findContentSettings(deps.database, organizationId)
       call.header("etag", etag(stored?.version ?? unsetVersion))
       return await viewOf(deps, organizationId, stored)
     },
     putContentSettings: async (call) => await replaceSettings(deps, call),
     async getKeyContentSettings(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       await readKey(deps.database, organizationId, call.params.key_id)
       return await keyViewOf(deps.database, organizationId, call.params.key_id)
     },
@@ -55,7 +55,7 @@ async function replaceSettings(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["putContentSettings"]>,
 ): Promise<ContentSettings> {
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   const given = call.body
   checkKeys(deps, given.keep)
   checkPatterns(given)
@@ -121,7 +121,7 @@ async function replaceKeySettings(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["putKeyContentSettings"]>,
 ): Promise<KeyContentSettings> {
-  const { organizationId } = acting(call).standing
+  const { organizationId } = acting(call).membership
   const { key_id } = call.params
   const { content } = call.body
   if (content) checkKeys(deps, content.keep)

@@ -67,7 +67,7 @@ interface Bounds {
   readonly secondMs: number
 }
 
-/** The size of what is compiled is bounded before, to some 50 ms; this is for what is slow in a way nobody knew. */
+/** The size of what is compiled is bounded before, to some 50 ms; this is for what is slow for an unknown reason. */
 const compiling: Bounds = { deadlineMs: 500, secondMs: 4000 }
 const running: Bounds = { deadlineMs: 100, secondMs: 1000 }
 

@@ -1,5 +1,5 @@
 /** Workload identity providers: listed, made, changed, switched on and off, and deleted by those who may. */
-import type { Permission, Standing } from "../../contract/access.ts"
+import type { Permission, Membership } from "../../contract/access.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
@@ -52,21 +52,21 @@ export function providerHandlers(deps: ProviderDeps): Pick<Handlers<Table>, Name
   const { find, get, create, update, remove } = handlersOf(deps, providers)
   return {
     async listWorkloadIdentityProviders(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       return (await listIdentityProviders(deps.database, organizationId)).map(toView)
     },
     async createWorkloadIdentityProvider(call) {
-      const { standing } = acting(call)
+      const { membership } = acting(call)
       const fields = toFields(call.body)
-      const provider = { organizationId: standing.organizationId, ...fields }
-      checkHeld(standing, grantedBy(fields))
+      const provider = { organizationId: membership.organizationId, ...fields }
+      checkHeld(membership, grantedBy(fields))
       await checkProvider(provider, deps.cel)
       await refuseOpenPolicy(provider, call.body.public_issuer_confirmation, deps.cel)
       return await refuseTakenName(create(call, async () => fields))
     },
     getWorkloadIdentityProvider: async (call) => await get(call, call.params.provider_id),
     async updateWorkloadIdentityProvider(call) {
-      const { standing } = acting(call)
+      const { membership } = acting(call)
       const changes = toChanges(call.body)
       const read = await find(call, call.params.provider_id)
       const changed = { ...read, ...changes }
@@ -83,7 +83,7 @@ export function providerHandlers(deps: ProviderDeps): Pick<Handlers<Table>, Name
           )
         const had = grantedBy(before)
         checkHeld(
-          standing,
+          membership,
           grantedBy({ ...before, ...changes }).filter((permission) => !had.includes(permission)),
         )
         return changes
@@ -108,7 +108,7 @@ async function refuseTakenName<Result>(work: Promise<Result>): Promise<Result> {
 }
 
 /** A caller cannot grant workloads permissions that the caller does not hold. */
-function checkHeld({ permissions: held }: Standing, granted: readonly Permission[]): void {
+function checkHeld({ permissions: held }: Membership, granted: readonly Permission[]): void {
   const missing = granted.find((permission) => !held.includes(permission))
   if (missing !== undefined)
     throw new Fault(

@@ -1,5 +1,5 @@
 /** What an operator asks of the store, whether a server runs or not; and which organizations that may be about. */
-import { type Standing, permissions } from "../../contract/access.ts"
+import { type Membership, permissions } from "../../contract/access.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { StoreOperatorTable } from "../../contract/operator.ts"
@@ -29,7 +29,7 @@ export function storeOperatorHandlers(deps: OperatorDeps): Handlers<StoreOperato
 }
 
 /** The operator is an owner of every organization that is not deleted. */
-export async function operatorStanding(sql: Sql, organizationId: string): Promise<Standing> {
+export async function operatorMembership(sql: Sql, organizationId: string): Promise<Membership> {
   const organization = await findOrganization(sql, organizationId)
   if (!organization || organization.deletedAt !== null)
     throw new Fault("not_found", `Cannot find the organization ${organizationId}`)

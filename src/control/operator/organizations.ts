@@ -44,7 +44,7 @@ export function organizationOperatorHandlers(deps: OperatorDeps): Pick<Handlers<
     changeSingleSignOn: async (call) => await changeSso(deps, call),
     deleteOrganization: async (call) => await endOrganization(deps, call),
     async decideModelAccess(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       const { model: modelSku, state } = call.body
       const catalog = await deps.catalog()
       return await change(deps, call, async (scope) =>
@@ -112,7 +112,7 @@ async function changeLimits(
   deps: OperatorDeps,
   call: CallOf<OperatorTable["limitOrganization"]>,
 ): Promise<OutputOf<OperatorTable["limitOrganization"]>> {
-  const { organizationId: id } = acting(call).standing
+  const { organizationId: id } = acting(call).membership
   const { requests_per_minute, burst, regions } = call.body
   return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const before = await lockLive(sql, id)
@@ -142,7 +142,7 @@ async function changeSso(
   deps: OperatorDeps,
   call: CallOf<OperatorTable["changeSingleSignOn"]>,
 ): Promise<OutputOf<OperatorTable["changeSingleSignOn"]>> {
-  const { organizationId: id } = acting(call).standing
+  const { organizationId: id } = acting(call).membership
   const { email_domains, groups, role, required } = call.body
   return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const before = await lockLive(sql, id)
@@ -174,7 +174,7 @@ async function endOrganization(
   deps: OperatorDeps,
   call: CallOf<OperatorTable["deleteOrganization"]>,
 ): Promise<void> {
-  const { organizationId: id } = acting(call).standing
+  const { organizationId: id } = acting(call).membership
   await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const ended = await deleteOrganization(sql, id, now)
     if (!ended) throw notFound("organization")

@@ -39,7 +39,7 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
   const { cipher } = deps.content
   return {
     async listQuestionSetExamples(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       return toList(await pageExamples(database, set.id, call.query), (example) => toExample(cipher, example))
     },
     addQuestionSetExamples: async (call) => {
@@ -54,15 +54,15 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
     uploadQuestionSetExamples: async (call) => await upload(deps, call),
     updateQuestionSetExample: async (call) => await relabel(deps, call),
     async deleteQuestionSetExample(call) {
-      const { standing } = acting(call)
+      const { membership } = acting(call)
       await change(deps, call, async ({ sql, audit }) => {
-        const set = await lockReadSet(sql, standing, call.params.set_id)
+        const set = await lockReadSet(sql, membership, call.params.set_id)
         if (!(await deleteExample(sql, set.id, call.params.example_id))) throw notFound("example")
         await audit(eventOf(set, "question_set.example.delete", { id: call.params.example_id }, null))
       })
     },
     async listQuestionSetCases(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       return toList(await pageCases(database, set.id, call.query), (one) => ({
         id: one.id,
         input: openInput(cipher, one),
@@ -72,9 +72,9 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
     },
     addQuestionSetCases: async (call) => await freeze(deps, call),
     async deleteQuestionSetCase(call) {
-      const { standing } = acting(call)
+      const { membership } = acting(call)
       await change(deps, call, async ({ sql, audit }) => {
-        const set = await lockReadSet(sql, standing, call.params.set_id)
+        const set = await lockReadSet(sql, membership, call.params.set_id)
         if (!(await deleteCase(sql, set.id, call.params.case_id))) throw notFound("case")
         await audit(eventOf(set, "question_set.case.delete", { id: call.params.case_id }, null))
       })
@@ -84,7 +84,7 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
 
 type SetCall = Pick<
   CallOf<(typeof exampleTable)["addQuestionSetExamples"]>,
-  "principal" | "standing" | "params" | "request" | "idempotency"
+  "principal" | "membership" | "params" | "request" | "idempotency"
 >
 
 interface GivenRow {
@@ -133,12 +133,12 @@ async function addRows(
   isReplacing: boolean,
   report = new Report(),
 ): Promise<AddedRows> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   return await change(deps, call, async (scope) => {
     const { sql, audit } = scope
     // Two that add to sets of the same organization are measured one after the other.
-    await lockOrganization(sql, standing.organizationId)
-    const set = await lockReadSet(sql, standing, call.params.set_id)
+    await lockOrganization(sql, membership.organizationId)
+    const set = await lockReadSet(sql, membership, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     const known = await knownRows(sql, set.id, rows)
     const changed: Adding["changed"] = new Map()
@@ -257,14 +257,14 @@ async function upload(
   deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["uploadQuestionSetExamples"]>,
 ): Promise<AddedRows> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   // Before a thread works on it: whose set it is.
-  const set = await readSet(deps.database, standing, call.params.set_id)
+  const set = await readSet(deps.database, membership, call.params.set_id)
   const { questions } = decodeContent((await readVersion(deps.database, set, "latest")).content)
   const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
   const format: UploadFormat = isCsv ? "csv" : "jsonl"
   const job = { format, bytes: call.body, questions: questions.map(({ name }) => name) }
-  const uploaded = await readUpload(standing.organizationId, job, call.request.signal)
+  const uploaded = await readUpload(membership.organizationId, job, call.request.signal)
   const report = new Report()
   const rows = uploaded.flatMap((row, at) => {
     if (typeof row !== "string") return [{ row: at + 1, ...row }]
@@ -278,10 +278,10 @@ async function relabel(
   deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["updateQuestionSetExample"]>,
 ): Promise<WireExample> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   return await change(deps, call, async ({ sql, now, audit }) => {
-    await lockOrganization(sql, standing.organizationId)
-    const set = await lockReadSet(sql, standing, call.params.set_id)
+    await lockOrganization(sql, membership.organizationId)
+    const set = await lockReadSet(sql, membership, call.params.set_id)
     const before = await findExample(sql, set.id, call.params.example_id)
     if (!before) throw notFound("example")
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
@@ -305,10 +305,10 @@ async function freeze(
   deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["addQuestionSetCases"]>,
 ): Promise<{ added: number; updated: number }> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   return await change(deps, call, async ({ sql, now, audit }) => {
-    await lockOrganization(sql, standing.organizationId)
-    const set = await lockReadSet(sql, standing, call.params.set_id)
+    await lockOrganization(sql, membership.organizationId)
+    const set = await lockReadSet(sql, membership, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     let added = 0
     for (const { input, expected } of call.body.cases) {

@@ -1,5 +1,5 @@
 /** Jobs of question sets: started, read and cancelled here; gateways run them. And what they leave behind. */
-import type { Standing, Principal } from "../../contract/access.ts"
+import type { Membership, Principal } from "../../contract/access.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Artefact, SetJob, jobTable } from "../../contract/question-sets/jobs.ts"
@@ -52,19 +52,19 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
         return { from: from.number, to: to.number }
       }),
     async listQuestionSetJobs(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       return toList(await pageJobs(database, set.id, call.query), toJob)
     },
     async getQuestionSetJob(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const job = await findJob(database, set.id, call.params.job_id)
       if (!job) throw notFound("job")
       return toJob(job)
     },
     async cancelQuestionSetJob(call) {
-      const { standing } = acting(call)
+      const { membership } = acting(call)
       return await change(deps, call, async ({ sql, now, invalidate }) => {
-        const set = await readSet(sql, standing, call.params.set_id)
+        const set = await readSet(sql, membership, call.params.set_id)
         const job = await cancelJob(sql, set.id, call.params.job_id, now)
         if (!job) throw notFound("job")
         invalidate({ table: "question_set_jobs", id: job.id })
@@ -72,13 +72,13 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
       })
     },
     async getQuestionSetArtefact(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const [artefact] = await listArtefacts(database, set.id, [call.params.hash])
       if (!artefact) throw notFound("artefact")
       return toArtefact(artefact)
     },
     async getQuestionSetShadowReport(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const rows = await reportShadow(database, set.id)
       return {
         questions: rows.map((row) => ({
@@ -101,7 +101,7 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
 
 type StartCall = Pick<
   CallOf<(typeof jobTable)["teachQuestionSet"]>,
-  "principal" | "standing" | "params" | "request" | "idempotency"
+  "principal" | "membership" | "params" | "request" | "idempotency"
 >
 
 async function start(
@@ -110,12 +110,12 @@ async function start(
   kind: Job["kind"],
   read: (set: QuestionSet, scope: ChangeScope) => Promise<unknown>,
 ): Promise<SetJob> {
-  const { principal, standing } = acting(call)
-  checkMayInfer(standing)
+  const { principal, membership } = acting(call)
+  checkMayInfer(membership)
   return await change(deps, call, async (scope) => {
-    const set = await lockReadSet(scope.sql, standing, call.params.set_id)
+    const set = await lockReadSet(scope.sql, membership, call.params.set_id)
     const input = await read(set, scope)
-    if (!(await isRoomForJob(scope.sql, standing.organizationId)))
+    if (!(await isRoomForJob(scope.sql, membership.organizationId)))
       throw new Fault(
         "conflict",
         `Cannot start the job: ${openJobsMax} of the organization are waiting or running`,
@@ -133,7 +133,7 @@ async function start(
 }
 
 /** A key that may not infer may not have others infer for it. */
-function checkMayInfer({ permissions }: Standing): void {
+function checkMayInfer({ permissions }: Membership): void {
   if (!permissions.includes("inference"))
     throw new Fault("permission_denied", "Cannot start the job: the permission inference is needed too")
 }

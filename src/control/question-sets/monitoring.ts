@@ -31,7 +31,7 @@ async function monitor(
   call: CallOf<(typeof monitoringTable)["getQuestionSetMonitoring"]>,
 ): Promise<QuestionSetMonitoring> {
   const { bucket, version } = call.query
-  const set = await readSet(database, acting(call).standing, call.params.set_id)
+  const set = await readSet(database, acting(call).membership, call.params.set_id)
   const lengthMs = lengthsMs[bucket]
   const range = rangeOf(call.query, lengthMs, clock.nowMs())
   const reference = referenceOf(call.query, range)

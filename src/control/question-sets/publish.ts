@@ -1,5 +1,5 @@
 /** Labels of versions: moved and removed; moving `production` publishes, and has the frozen cases checked. */
-import type { Principal, Standing } from "../../contract/access.ts"
+import type { Principal, Membership } from "../../contract/access.ts"
 import type { CallOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
@@ -24,13 +24,13 @@ export async function pointLabel(
   deps: QuestionSetDeps,
   call: CallOf<PlatformTable["putQuestionSetLabel"]>,
 ): Promise<WireSet> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { label } = call.params
   if (label === "latest")
     throw new Fault("conflict", "Cannot move the label latest: it is always the newest version")
   return await change(deps, call, async (scope) => {
     const { sql, now } = scope
-    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const set = await lockReadSet(sql, membership, call.params.set_id)
     const version = await readVersion(sql, set, String(call.body.version))
     const labels = await listLabels(sql, set.id)
     const before = labels.find((one) => one.label === label)?.number ?? null
@@ -40,7 +40,12 @@ export async function pointLabel(
     await putLabel(sql, { setId: set.id, label, number: version.number, updatedBy, updatedAt: now })
     const after = await labelsChanged(scope, set, label, { before, after: version.number })
     if (label === "production")
-      await checkCases(deps, scope, after, { version: version.number, against: before, principal, standing })
+      await checkCases(deps, scope, after, {
+        version: version.number,
+        against: before,
+        principal,
+        membership,
+      })
     call.header("etag", etag(after.revision))
     return await toView(sql, after)
   })
@@ -55,11 +60,12 @@ export async function checkCases(
     readonly version: number
     readonly against: number | null
     readonly principal: Principal
-    readonly standing: Standing
+    readonly membership: Membership
   },
 ): Promise<void> {
-  const { version, against, principal, standing } = given
-  if (!standing.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0) return
+  const { version, against, principal, membership } = given
+  if (!membership.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0)
+    return
   if (!(await isRoomForJob(scope.sql, set.organizationId))) return
   await addJob(deps, scope, set, { kind: "check", input: { version, against }, principal })
 }
@@ -68,9 +74,9 @@ export async function removeLabel(
   deps: QuestionSetDeps,
   call: CallOf<PlatformTable["deleteQuestionSetLabel"]>,
 ): Promise<void> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   await change(deps, call, async (scope) => {
-    const set = await lockReadSet(scope.sql, standing, call.params.set_id)
+    const set = await lockReadSet(scope.sql, membership, call.params.set_id)
     const version = await findVersion(scope.sql, set, call.params.label)
     if (!version || !(await deleteLabel(scope.sql, set.id, call.params.label))) throw notFound("label")
     await labelsChanged(scope, set, call.params.label, { before: version.number, after: null })

@@ -1,6 +1,6 @@
 /** Question sets: created, changed into new versions, labelled and published, exported and imported. */
 import { threads } from "../../base/peer/threads.ts"
-import type { Principal, Standing } from "../../contract/access.ts"
+import type { Principal, Membership } from "../../contract/access.ts"
 import { type CallOf, Document, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
@@ -43,7 +43,7 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
   const { database } = deps
   return {
     async listQuestionSets(call) {
-      const { organizationId } = acting(call).standing
+      const { organizationId } = acting(call).membership
       return toList(await pageSets(database, organizationId, call.query), (set) => ({
         ...toSummary(set, decodeContent(set.content), set.production),
         examples: set.examples,
@@ -52,14 +52,14 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
     createQuestionSet: async (call) => await create(deps, call),
     importQuestionSet: async (call) => await importFile(deps, call),
     async getQuestionSet(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       call.header("etag", etag(set.revision))
       return await toView(database, set)
     },
     updateQuestionSet: async (call) => await update(deps, call),
     deleteQuestionSet: async (call) => await remove(deps, call),
     async listQuestionSetVersions(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const [page, labels] = await Promise.all([
         pageVersions(database, set.id, call.query),
         listLabels(database, set.id),
@@ -67,12 +67,12 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
       return toList(page, (version) => toVersionItem(version, set, labels))
     },
     async getQuestionSetVersion(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const version = await readVersion(database, set, call.params.version)
       return toVersion(version, set, await listLabels(database, set.id))
     },
     async compareQuestionSetVersions(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const from = await readVersion(database, set, call.query.from)
       const to = await readVersion(database, set, call.query.to)
       const changes = differenceOf(decodeContent(from.content), decodeContent(to.content))
@@ -81,7 +81,7 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
     putQuestionSetLabel: async (call) => await pointLabel(deps, call),
     deleteQuestionSetLabel: async (call) => await removeLabel(deps, call),
     async exportQuestionSet(call) {
-      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
       const { content } = await readVersion(database, set, call.query.version)
       const schemaUrl = `${deps.publicUrl()}/schemas/question-set.json`
       return new Document(Buffer.from(writeFile(set, decodeContent(content), schemaUrl)))
@@ -93,11 +93,11 @@ async function create(
   deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["createQuestionSet"]>,
 ): Promise<WireSet> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { name, description, ...content } = call.body
   const id = deps.ids.next("qs")
   return await change(deps, call, async (scope) => {
-    const set = await insert(deps, scope, { id, name, description, content, principal, standing })
+    const set = await insert(deps, scope, { id, name, description, content, principal, membership })
     call.header("etag", etag(set.revision))
     return await toView(scope.sql, set)
   })
@@ -109,14 +109,14 @@ interface NewSet {
   readonly description: string
   readonly content: QuestionSetContent
   readonly principal: Principal
-  readonly standing: Standing
+  readonly membership: Membership
   readonly note?: string | undefined
 }
 
 async function insert(deps: QuestionSetDeps, scope: ChangeScope, given: NewSet): Promise<QuestionSet> {
   const { sql, now, audit, invalidate } = scope
-  const { id, name, description, principal, standing } = given
-  const { organizationId } = standing
+  const { id, name, description, principal, membership } = given
+  const { organizationId } = membership
   await checkModel(deps.catalog, sql, organizationId, given.content.model)
   const content = keepArtefacts(given.content, null)
   refuseUnknownArtefacts(artefactsIn(content), [])
@@ -155,15 +155,15 @@ async function importFile(
   deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["importQuestionSet"]>,
 ): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { yaml, note } = call.body
-  const file = await threads.run(standing.organizationId, readFileTask, yaml, call.request.signal)
+  const file = await threads.run(membership.organizationId, readFileTask, yaml, call.request.signal)
   const { name, description, ...content } = file
   const id = deps.ids.next("qs")
   return await change(deps, call, async (scope) => {
-    const before = await lockSet(scope.sql, standing.organizationId, name)
+    const before = await lockSet(scope.sql, membership.organizationId, name)
     if (!before || before.name !== name) {
-      const set = await insert(deps, scope, { id, name, description, content, principal, standing, note })
+      const set = await insert(deps, scope, { id, name, description, content, principal, membership, note })
       return { set: await toView(scope.sql, set), result: "created" as const }
     }
     const set = await revise(deps, scope, before, { description, content, note, principal })
@@ -176,11 +176,11 @@ async function update(
   deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["updateQuestionSet"]>,
 ): Promise<WireSet> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { name, description, note, shadow, model, questions, calibration } = call.body
   return await change(deps, call, async (scope) => {
     const { sql } = scope
-    const before = await lockReadSet(sql, standing, call.params.set_id)
+    const before = await lockReadSet(sql, membership, call.params.set_id)
     checkVersion(call.request, before.revision)
     const current = decodeContent((await readVersion(sql, before, "latest")).content)
     const content = {
@@ -205,7 +205,7 @@ async function update(
         version: set.latest,
         against: before.latest,
         principal,
-        standing,
+        membership,
       })
     call.header("etag", etag(set.revision))
     return await toView(sql, set)
@@ -300,9 +300,9 @@ async function remove(
   deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["deleteQuestionSet"]>,
 ): Promise<void> {
-  const { standing } = acting(call)
+  const { membership } = acting(call)
   await change(deps, call, async ({ sql, audit, invalidate }) => {
-    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const set = await lockReadSet(sql, membership, call.params.set_id)
     await deleteSet(sql, set.id)
     await audit({
       organizationId: set.organizationId,

@@ -1,5 +1,5 @@
 /** Question sets and versions as they are found for a caller and shown on the wire. */
-import type { Standing } from "../../contract/access.ts"
+import type { Membership } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
 import type {
@@ -23,7 +23,7 @@ import type { Sql } from "../../store/sql.ts"
 
 export async function readSet(
   sql: Sql,
-  { organizationId }: Standing,
+  { organizationId }: Membership,
   idOrName: string,
 ): Promise<QuestionSet> {
   const set = await findSet(sql, organizationId, idOrName)
@@ -33,7 +33,7 @@ export async function readSet(
 
 export async function lockReadSet(
   sql: Sql,
-  { organizationId }: Standing,
+  { organizationId }: Membership,
   idOrName: string,
 ): Promise<QuestionSet> {
   const set = await lockSet(sql, organizationId, idOrName)

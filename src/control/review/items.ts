@@ -36,8 +36,8 @@ export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof review
   const { database } = deps
   return {
     async listReviewItems(call) {
-      const { principal, standing } = acting(call)
-      const set = await readSet(database, standing, call.params.set_id)
+      const { principal, membership } = acting(call)
+      const set = await readSet(database, membership, call.params.set_id)
       const reviewer = reviewerOf(principal)
       const { items, nextCursor } = await pageReviewItems(database, set.id, reviewer, call.query)
       const data = await viewsOf(deps, items, reviewer)
@@ -50,17 +50,17 @@ export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof review
       return { data, next_cursor: nextCursor }
     },
     async getReviewSummary(call) {
-      const { principal, standing } = acting(call)
-      const set = await readSet(database, standing, call.params.set_id)
+      const { principal, membership } = acting(call)
+      const set = await readSet(database, membership, call.params.set_id)
       return await summarize(deps, set, reviewerOf(principal))
     },
     decideReviewItem: async (call) => await decide(deps, call),
     undoReviewItem: async (call) => await undo(deps, call),
     async updateReviewSettings(call) {
-      const { standing } = acting(call)
+      const { membership } = acting(call)
       const { sample_rate } = call.body
       return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-        const set = await lockReadSet(sql, standing, call.params.set_id)
+        const set = await lockReadSet(sql, membership, call.params.set_id)
         await updateSet(sql, set.id, { reviewSampleRate: sample_rate }, now)
         await audit(eventOf(set, "review.settings", { sample_rate: set.reviewSampleRate }, { sample_rate }))
         invalidate({ table: "question_sets", id: set.organizationId })
@@ -77,12 +77,12 @@ async function decide(
   deps: ContentControlDeps,
   call: CallOf<(typeof reviewTable)["decideReviewItem"]>,
 ): Promise<ReviewItem> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const { decision, label: given } = call.body
   const reviewer = reviewerOf(principal)
   return await change(deps, call, async (scope) => {
     const { sql, now, audit } = scope
-    const { set, item } = await lockItem(sql, standing, call.params)
+    const { set, item } = await lockItem(sql, membership, call.params)
     const content = await contentOf(deps, sql, item, now)
     const before = await listReviews(sql, [item.id])
     refuseDecided(item, before, reviewer)
@@ -111,11 +111,11 @@ async function undo(
   deps: ContentControlDeps,
   call: CallOf<(typeof reviewTable)["undoReviewItem"]>,
 ): Promise<ReviewItem> {
-  const { principal, standing } = acting(call)
+  const { principal, membership } = acting(call)
   const reviewer = reviewerOf(principal)
   return await change(deps, call, async (scope) => {
     const { sql, now, audit } = scope
-    const { set, item } = await lockItem(sql, standing, call.params)
+    const { set, item } = await lockItem(sql, membership, call.params)
     const content = await contentOf(deps, sql, item, now)
     const reviews = await listReviews(sql, [item.id])
     const own = reviews.find((review) => review.reviewer === reviewer)
@@ -132,10 +132,10 @@ async function undo(
 
 async function lockItem(
   sql: Sql,
-  standing: Parameters<typeof lockReadSet>[1],
+  membership: Parameters<typeof lockReadSet>[1],
   { set_id, item_id }: { readonly set_id: string; readonly item_id: string },
 ): Promise<{ readonly set: QuestionSet; readonly item: StoredReviewItem }> {
-  const set = await lockReadSet(sql, standing, set_id)
+  const set = await lockReadSet(sql, membership, set_id)
   const item = await lockReviewItem(sql, set.id, item_id)
   if (!item) throw notFound("item of the review")
   return { set, item }

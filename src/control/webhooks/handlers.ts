@@ -88,8 +88,8 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof webhookTable
 }
 
 async function create(deps: WebhookDeps, call: CallOf<Table["createWebhook"]>): Promise<WebhookWithSecret> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
+  const { principal, membership } = acting(call)
+  const { organizationId } = membership
   checkUrl(deps, call.body.url)
   const secret = newWebhookSecret()
   return await change(deps, call, async (scope) => {

@@ -1,6 +1,6 @@
 /**
  * Keeps what evidence was read into, per organization, within a bound of bytes. Requests at work hold their evidence; what
- * nobody holds stays for the next request about it until its bytes are needed, least recently used first.
+ * none holds stays for the next request about it until its bytes are needed, least recently used first.
  */
 import type { Graph, Past, Tokens } from "./graph.ts"
 

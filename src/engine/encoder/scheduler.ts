@@ -72,7 +72,7 @@ export class Scheduler {
   #endWait: () => void = () => undefined
   /**
    * The job that reads a long branch. Its past is a copy of the evidence's, of up to 38 KB a token: there is one at a time,
-   * and whoever comes to a long branch meanwhile helps to end it.
+   * and a job that comes to a long branch meanwhile helps to end it.
    */
   #longBranchJob: Job | null = null
   #pumping: Promise<void> | undefined
@@ -293,7 +293,7 @@ export class Scheduler {
     this.#finishIfDone(job)
   }
 
-  /** Whoever asks next waits for the run that is under way: while others are about, a request of many branches takes shorter ones. */
+  /** The next request waits for the run that is under way: while there are others, a request of many branches takes shorter ones. */
   #branchRunTokensMax({ organizationId }: EncoderWork): number {
     this.#forgetRecent()
     const isAlone =

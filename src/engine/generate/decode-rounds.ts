@@ -1,8 +1,8 @@
 /** Lets generations that run side by side ask for their next tokens together, so that one decode serves all of them. */
 
 /**
- * The library decodes again as soon as somebody has asked. Whoever's token was sampled last would come too late each
- * time: of four streams only three share a decode.
+ * The library decodes again as soon as one generation has asked. The one whose token was sampled last would come too late
+ * each time: of four streams only three share a decode.
  */
 export class DecodeRounds {
   /** Those that asked for a token and have not got it. */

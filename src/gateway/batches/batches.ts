@@ -20,7 +20,7 @@ import {
 import type { Change } from "../../store/changes.ts"
 import type { Database } from "../../store/sql.ts"
 import { listOf, organizationOf, toSeconds, visibleFile } from "./files.ts"
-import type { BatchCaller } from "./run-line.ts"
+import { type BatchCaller, writeCaller } from "./run-line.ts"
 
 export interface BatchDeps {
   readonly database: Database
@@ -36,8 +36,8 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> 
   const { database, clock, ids, openMax, changed } = deps
   const now = (): Date => new Date(clock.nowMs())
   return {
-    createBatch: async ({ body, principal, standing }) => {
-      const organizationId = organizationOf(standing)
+    createBatch: async ({ body, principal, membership }) => {
+      const organizationId = organizationOf(membership)
       const file = await visibleFile(database, organizationId, body.input_file_id, now())
       if (file.purpose !== "batch")
         throw new Fault("invalid_body", "Cannot use the file: its purpose is not batch", {
@@ -45,7 +45,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> 
         })
       const createdAt = now()
       // True: the schema has checked the window, and an endpoint for inference has a principal.
-      const caller = { principal, standing } as BatchCaller
+      const caller = { principal, membership } as BatchCaller
       const expiresAt = new Date(createdAt.getTime() + (windowSeconds(body.completion_window) ?? 0) * 1000)
       const batch = await database.transaction(async (sql) => {
         await sql.query("SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [organizationId])
@@ -54,7 +54,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> 
         return await insertBatch(sql, {
           id: ids.next("batch"),
           organizationId,
-          principal: JSON.stringify(caller),
+          principal: writeCaller(caller),
           endpoint: body.endpoint,
           inputFileId: file.id,
           storage: file.storage,
@@ -68,15 +68,15 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> 
       changed({ table: "batches", id: batch.id })
       return toBatchObject(batch)
     },
-    listBatches: async ({ query, standing }) => {
+    listBatches: async ({ query, membership }) => {
       const page = { limit: query.limit, cursor: query.after }
-      const { items, nextCursor } = await pageBatches(database, organizationOf(standing), page)
+      const { items, nextCursor } = await pageBatches(database, organizationOf(membership), page)
       return listOf(items.map(toBatchObject), nextCursor !== null)
     },
-    getBatch: async ({ params, standing }) =>
-      toBatchObject(await visibleBatch(database, organizationOf(standing), params.batch_id)),
-    cancelBatch: async ({ params, standing }) => {
-      const organizationId = organizationOf(standing)
+    getBatch: async ({ params, membership }) =>
+      toBatchObject(await visibleBatch(database, organizationOf(membership), params.batch_id)),
+    cancelBatch: async ({ params, membership }) => {
+      const organizationId = organizationOf(membership)
       const cancelled = await cancelBatch(database, organizationId, params.batch_id, now())
       if (cancelled) {
         changed({ table: "batches", id: cancelled.id })

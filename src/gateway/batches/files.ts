@@ -6,7 +6,7 @@ import { z } from "zod"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
-import type { Standing } from "../../contract/access.ts"
+import type { Membership } from "../../contract/access.ts"
 import { DocumentStream, type Handlers, type BodyStream } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type FileObject, type fileEndpoints, FileFields } from "../../contract/openai/files.ts"
@@ -45,8 +45,8 @@ export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
   const uploads = new Map<string, number>()
   const now = (): Date => new Date(clock.nowMs())
   return {
-    createFile: async ({ body, standing }) => {
-      const organizationId = organizationOf(standing)
+    createFile: async ({ body, membership }) => {
+      const organizationId = organizationOf(membership)
       const running = uploads.get(organizationId) ?? 0
       if (running >= uploadsAtOnceMax)
         throw new Fault("overloaded", `Cannot take the upload: ${uploadsAtOnceMax} others are running`, {
@@ -61,15 +61,15 @@ export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
         else uploads.delete(organizationId)
       }
     },
-    listFiles: async ({ query, standing }) => {
-      const { items, nextCursor } = await pageFiles(database, organizationOf(standing), query, now())
+    listFiles: async ({ query, membership }) => {
+      const { items, nextCursor } = await pageFiles(database, organizationOf(membership), query, now())
       return listOf(items.map(toFileObject), nextCursor !== null)
     },
-    getFile: async ({ params, standing }) =>
-      toFileObject(await visibleFile(database, organizationOf(standing), params.file_id, now())),
+    getFile: async ({ params, membership }) =>
+      toFileObject(await visibleFile(database, organizationOf(membership), params.file_id, now())),
     getFileContent: async (call) => {
-      const { params, standing } = call
-      const file = await visibleFile(database, organizationOf(standing), params.file_id, now())
+      const { params, membership } = call
+      const file = await visibleFile(database, organizationOf(membership), params.file_id, now())
       if (file.storage !== storage.id)
         throw new Fault(
           "not_ready",
@@ -79,8 +79,8 @@ export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
       call.header("content-disposition", `attachment; filename*=UTF-8''${encodeURIComponent(file.filename)}`)
       return new DocumentStream(storage.read(file))
     },
-    deleteFile: async ({ params, standing }) => {
-      if (!(await deleteFile(database, organizationOf(standing), params.file_id))) throw noFile()
+    deleteFile: async ({ params, membership }) => {
+      if (!(await deleteFile(database, organizationOf(membership), params.file_id))) throw noFile()
       // Where it fails, the next sweep does it.
       await removeOrphans(database, storage, new Date(deps.clock.nowMs())).catch((error: unknown) =>
         deps.log.warn({ err: error }, "the bytes of a deleted file could not be removed"),
@@ -90,10 +90,10 @@ export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
   }
 }
 
-/** Every endpoint for inference has a standing in an organization. */
-export function organizationOf(standing: Standing | null): string {
-  if (!standing) throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
-  return standing.organizationId
+/** Every endpoint for inference has a membership in an organization. */
+export function organizationOf(membership: Membership | null): string {
+  if (!membership) throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
+  return membership.organizationId
 }
 
 export const listOf = <Item extends { readonly id: string }>(data: Item[], hasMore: boolean) => ({
@@ -250,7 +250,7 @@ export async function receiveUpload(
   form.on("partsLimit", refuse).on("fieldsLimit", refuse).on("filesLimit", refuse)
   form.on("field", (name, value) => void values.set(name, value))
   form.on("file", (name, stream, filename) => {
-    // A form that breaks off fails its file, when nobody may be reading it yet.
+    // A form that breaks off fails its file, which may have no reader yet.
     stream.on("error", (error) => form.destroy(error))
     if (name !== "file" || found.file) return void stream.resume()
     const staged = storage.stage(bounded(stream, bytesMax, tooLarge))

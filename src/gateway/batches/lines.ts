@@ -87,7 +87,7 @@ function readLine(
     return wrong("mismatched_url", `url must be the endpoint of the batch, ${endpoint}`, "url")
   const body = value.get("body")
   if (!(body instanceof JsonObject)) return wrong("invalid_body", "body must be an object", "body")
-  // Nobody waits for the events, and what runs on by itself would end after its line.
+  // Events have no reader here, and what runs in the background would end after its line.
   for (const name of ["stream", "background"])
     if (body.get(name) === true)
       return wrong("invalid_body", `${name} is not possible in a batch`, `body.${name}`)

@@ -22,7 +22,7 @@ async function run(code: FaultCode, failures: number): Promise<LineResult | null
   const request = {
     batchId: "batch_1",
     endpoint: "/v1/decisions",
-    caller: { principal: { kind: "key", id: "key_1" }, standing: { organizationId: "org_1" } },
+    caller: { principal: { kind: "key", id: "key_1" }, membership: { organizationId: "org_1" } },
     line: { line: 0, customId: "row-0", body: "{}" },
     startedMs: 0,
   } as unknown as LineRequest

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import { derivedId } from "../../base/ids.ts"
 import { mapConcurrent } from "../../base/map-concurrent.ts"
-import type { Principal, Standing } from "../../contract/access.ts"
+import type { Principal, Membership } from "../../contract/access.ts"
 import { type Call, EncodedJson, type Surface, costHeader } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { BatchPath } from "../../contract/openai/batches.ts"
@@ -16,7 +16,23 @@ import { type BatchLine, readLines } from "./lines.ts"
 /** Who made the batch, and for which organization. */
 export interface BatchCaller {
   readonly principal: Principal
-  readonly standing: Standing
+  readonly membership: Membership
+}
+
+/** As a batch's row holds it. */
+interface StoredCaller {
+  readonly principal: Principal
+  readonly standing: Membership
+}
+
+export function writeCaller({ principal, membership }: BatchCaller): string {
+  return JSON.stringify({ principal, standing: membership } satisfies StoredCaller)
+}
+
+function readCaller(text: string): BatchCaller {
+  // True: `writeCaller` wrote it.
+  const { principal, standing } = JSON.parse(text) as StoredCaller
+  return { principal, membership: standing }
 }
 
 export interface LineEndpoint {
@@ -159,7 +175,7 @@ function callOf(request: LineRequest, signal: AbortSignal): Omit<Call<{}, {}, Ui
     query: {},
     body: Buffer.from(line.body),
     principal: caller.principal,
-    standing: caller.standing,
+    membership: caller.membership,
     request: {
       id: idOf("req", request),
       ip: "",
@@ -246,7 +262,7 @@ export async function runPart(
 ): Promise<RanPart> {
   const { stop, halt } = signals
   const lines = await readPartLines(deps, batch, part, stop)
-  const caller = JSON.parse(batch.principal) as BatchCaller
+  const caller = readCaller(batch.principal)
   const startedMs = part.startedAt?.getTime() ?? 0
   const results: (LineResult | null)[] = lines.map(() => null)
   const refused: { of: RanPart["refused"] } = { of: null }

@@ -149,7 +149,7 @@ test("an organization whose lines do not end keeps no other one waiting, and can
   const [stuck, other] = [await organization(), await organization()]
   let hanging = 0
   await start(async (call) => {
-    if (call.standing?.organizationId !== stuck) return {}
+    if (call.membership?.organizationId !== stuck) return {}
     hanging++
     return await hang(call)
   })
@@ -200,9 +200,9 @@ test("a line runs with what its caller may do by then, and a caller that may do 
       return {}
     },
     {
-      callerNow: async ({ principal, standing }: BatchCaller) => {
+      callerNow: async ({ principal, membership }: BatchCaller) => {
         const now: Principal = { ...principal, id: "key_now" }
-        return asked++ < 5 ? { principal: now, standing } : null
+        return asked++ < 5 ? { principal: now, membership } : null
       },
     },
   )

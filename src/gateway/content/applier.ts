@@ -10,7 +10,7 @@ import { type JournalPosition, type Journal, isBefore } from "../../store/journa
 import { readJournal } from "../../store/journal/segments.ts"
 import type { Database } from "../../store/sql.ts"
 import type { DroppedCounts } from "./dropped.ts"
-import { isSampled } from "./keeper.ts"
+import { isSampled } from "./content-logger.ts"
 
 export const contentConsumer = "content"
 export const contentLineMax = contentLineBytesMax(contentLimits.recordBytesMax)

@@ -12,7 +12,7 @@ import {
 import type { ChatMessage, GenerationEvent } from "../../engine/engine.ts"
 import { type Classification, type Question, marginsOf } from "../classification/classification.ts"
 import { type Verdict, verdictOf } from "../classification/verdict.ts"
-import type { AskedContent, ContentEnd, ContentKeeper } from "./keeper.ts"
+import type { AskedContent, ContentEnd, ContentLogger } from "./content-logger.ts"
 
 export const conversationInput = (messages: readonly ChatMessage[]): ContentInput => ({
   messages: messages.map(toMessage),
@@ -133,11 +133,11 @@ export const contentAnswers = (
 /** Of one attribute; collectors refuse larger batches. */
 const charactersMax = 16_384
 
-/** The same keeper, whose requests also have their content in their spans; not redacted. */
-export function traceContent(keeper: ContentKeeper): ContentKeeper {
+/** The same content logger, whose requests also have their content in their spans; not redacted. */
+export function traceContent(contentLogger: ContentLogger): ContentLogger {
   return {
     begin(start) {
-      const pending = keeper.begin(start)
+      const pending = contentLogger.begin(start)
       const { span } = start
       if (!span) return pending
       span.set(attributesOf(askedIn(start.asked())))

@@ -1,15 +1,15 @@
 /** Content in spans, where the operator wants it. */
 import { expect, test } from "vitest"
 import type { Attributes, Span } from "../../base/telemetry.ts"
-import type { AskedContent, ContentEnd, ContentStart } from "./keeper.ts"
-import { keepNothing } from "./keeper.ts"
+import type { AskedContent, ContentEnd, ContentStart } from "./content-logger.ts"
+import { logNoContent } from "./content-logger.ts"
 import { traceContent } from "./request-content.ts"
 
 /** Answers the attributes of the span of one request. */
 async function traced(asked: AskedContent, end: Partial<ContentEnd>): Promise<Attributes> {
   const attributes: Record<string, Attributes[string]> = {}
   const span = { set: (more: Attributes) => void Object.assign(attributes, more) } as unknown as Span
-  const pending = traceContent(keepNothing).begin({ span, asked: () => asked } as unknown as ContentStart)
+  const pending = traceContent(logNoContent).begin({ span, asked: () => asked } as unknown as ContentStart)
   const answered = { model: "m", questionSet: null, answers: [], review: null, output: null, ...end }
   const finishing = pending.finish(() => answered)
   // The span may end from here on.

@@ -216,7 +216,7 @@ class GuardedRequest {
       const outputRule = {
         // Kept from being `route` by the store.
         action: action === "route" ? ("block" as const) : action,
-        // Whoever waits for the whole answer gets nothing of one that is blocked.
+        // A client that waits for the whole answer gets nothing of one that is blocked.
         release: this.#call.isStreamed ? release : ("end" as const),
         windowCharacters,
         holdBackCharacters,

@@ -14,7 +14,7 @@ interface Piece {
 export const redaction = "[redacted]"
 
 /**
- * Positions count characters as whoever gets the answer reads them: in JSON an escape of six characters stands for one. So a
+ * Positions count characters as the client reads them: in JSON an escape of six characters stands for one. So a
  * window and its hold-back are as long in arguments, or in an answer in a format, as they are in plain text.
  */
 export class HeldText {
@@ -44,7 +44,7 @@ export class HeldText {
   add(event: TextEvent): void {
     if (this.#lastKind !== null && this.#lastKind !== event.kind) {
       this.endPart()
-      // Read by the check, and sent to nobody.
+      // Read by the check, and not sent.
       this.#hold(gap)
       this.#read("\n", false)
     }

@@ -231,7 +231,7 @@ export function replaceSpans(
   return pieces.join("") + text.slice(at)
 }
 
-/** Addresses inside a network are nobody's. */
+/** Addresses inside a network identify no person. */
 function isPublicIPv4(text: string): boolean {
   return (
     isIPv4(text) && !/^(?:0|10|127|22[4-9]|2[345]\d|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))\./.test(text)

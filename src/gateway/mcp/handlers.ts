@@ -19,17 +19,17 @@ import { callTool, listTools } from "./tools.ts"
 
 export function mcpHandlers(deps: McpDeps): Handlers<typeof mcpTable> {
   return {
-    callMcp: async ({ body, principal, standing, request }) => {
+    callMcp: async ({ body, principal, membership, request }) => {
       checkOrigin(deps, request.header("origin"))
       checkVersion(request.header(mcpVersionHeader))
-      if (!principal || !standing)
-        throw new Error("Cannot answer: the endpoint lets in callers without a standing")
+      if (!principal || !membership)
+        throw new Error("Cannot answer: the endpoint lets in callers without a membership")
       const message = await (body.byteLength < threadBytesMin
         ? readMessage(body)
-        : threads.run(standing.organizationId, readMessageTask, body, request.signal))
+        : threads.run(membership.organizationId, readMessageTask, body, request.signal))
       // A notification asks for nothing, and a response answers nothing that was asked here.
       if (message.id === undefined || message.method === undefined) return new Accepted()
-      return await answer(deps, message, { principal, standing, request })
+      return await answer(deps, message, { principal, membership, request })
     },
   }
 }

@@ -14,10 +14,10 @@ const docPrefix = "umpire://docs/"
 
 export async function listResources(
   deps: McpDeps,
-  { standing }: McpCaller,
+  { membership }: McpCaller,
   { cursor }: Record<string, unknown>,
 ): Promise<unknown> {
-  const { sets, nextCursor } = await pageOfSets(deps, standing.organizationId, cursor)
+  const { sets, nextCursor } = await pageOfSets(deps, membership.organizationId, cursor)
   const docs = cursor === undefined ? [...deps.docs.keys()] : []
   return {
     resources: [
@@ -47,7 +47,7 @@ export const listTemplates = (): unknown => ({
 
 export async function readResource(
   deps: McpDeps,
-  { standing }: McpCaller,
+  { membership }: McpCaller,
   { uri }: Record<string, unknown>,
 ): Promise<unknown> {
   if (typeof uri !== "string")
@@ -55,7 +55,7 @@ export async function readResource(
   const found = uri.startsWith(docPrefix)
     ? docOf(deps, uri.slice(docPrefix.length))
     : uri.startsWith(setPrefix)
-      ? await setOf(deps, standing.organizationId, uri.slice(setPrefix.length))
+      ? await setOf(deps, membership.organizationId, uri.slice(setPrefix.length))
       : null
   if (!found) throw new RpcError(rpcCodes.resourceNotFound, "Resource not found", { uri: uri.slice(0, 256) })
   return { contents: [{ uri, ...found }] }
@@ -123,7 +123,7 @@ export interface McpDeps {
 }
 
 export type McpCaller = Pick<Call, "principal" | "request"> & {
-  readonly standing: NonNullable<Call["standing"]>
+  readonly membership: NonNullable<Call["membership"]>
 }
 
 /** A failure that JSON-RPC has a code for. */

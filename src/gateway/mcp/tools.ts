@@ -21,10 +21,10 @@ const askPrefix = "ask_"
 
 export async function listTools(
   deps: McpDeps,
-  { standing }: McpCaller,
+  { membership }: McpCaller,
   { cursor }: Record<string, unknown>,
 ): Promise<unknown> {
-  const { sets, nextCursor } = await pageOfSets(deps, standing.organizationId, cursor)
+  const { sets, nextCursor } = await pageOfSets(deps, membership.organizationId, cursor)
   return {
     tools: [
       ...(cursor === undefined ? [decideTool, labelFileTool, listSetsTool] : []),
@@ -92,7 +92,7 @@ async function findTool(deps: McpDeps, caller: McpCaller, name: string): Promise
       return async (given) => await listSets(deps, caller, given)
     default: {
       if (!name.startsWith(askPrefix)) return null
-      const names = await listPublishedNames(deps.database, caller.standing.organizationId)
+      const names = await listPublishedNames(deps.database, caller.membership.organizationId)
       const set = names.find((one) => toolName(one) === name)
       return set === undefined ? null : async (given) => await ask(deps, caller, set, given)
     }
@@ -127,7 +127,7 @@ async function askOne(
   set: string,
   body: ReturnType<typeof askBody>,
 ) {
-  const params = { org_id: caller.standing.organizationId, set_id: set }
+  const params = { org_id: caller.membership.organizationId, set_id: set }
   // The handler answers the decision itself: only streams and texts are other forms.
   const decided = (await handlers.decideQuestionSet({
     ...callOf(caller),
@@ -169,9 +169,9 @@ async function labelFile(deps: McpDeps, caller: McpCaller, given: Arguments): Pr
   }
 }
 
-async function listSets(deps: McpDeps, { standing }: McpCaller, given: Arguments): Promise<unknown> {
+async function listSets(deps: McpDeps, { membership }: McpCaller, given: Arguments): Promise<unknown> {
   const { cursor } = only(given, ["cursor"])
-  const { sets, nextCursor } = await pageOfSets(deps, standing.organizationId, cursor)
+  const { sets, nextCursor } = await pageOfSets(deps, membership.organizationId, cursor)
   return {
     sets: sets.map((set) => {
       const { name, description, version, questions } = describeSet(set)
@@ -181,11 +181,11 @@ async function listSets(deps: McpDeps, { standing }: McpCaller, given: Arguments
   }
 }
 
-/** A call of an endpoint, of whoever called the tool. */
-const callOf = ({ principal, standing, request }: McpCaller) => ({
+/** A call of an endpoint by the caller of the tool. */
+const callOf = ({ principal, membership, request }: McpCaller) => ({
   query: {},
   principal,
-  standing,
+  membership,
   request,
   idempotency: null,
   header: () => undefined,

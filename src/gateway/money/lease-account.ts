@@ -57,7 +57,7 @@ export interface Reservation {
 const marginMs = 5_000
 const recallWaitMsDefault = 250
 /** Where it waits for longer. */
-const recallLookMs = 1_000
+const recallPollMs = 1_000
 const waitingMax = 10_000
 const spareEveryMs = 1_000
 /** An account unused for this long is dropped, and its lease returned. */
@@ -196,7 +196,7 @@ export class LeaseAccount {
 
   async #exchange(): Promise<void> {
     try {
-      // Only those who are there from the beginning can be refused: nobody has asked for the others yet.
+      // Only those who wait from the beginning can be refused: the store has not been asked for the others yet.
       const round = new Set(this.#waiting)
       let answer = await this.#take()
       this.#serve()
@@ -394,15 +394,15 @@ class TimedCondition {
   #isOver = false
   #wake: (() => void) | null = null
   readonly #timer: NodeJS.Timeout
-  /** Nobody tells when what others held is spent. */
-  readonly #look: NodeJS.Timeout
+  /** Polls: there is no message when what other gateways held is spent. */
+  readonly #poll: NodeJS.Timeout
 
   constructor(timeoutMs: number) {
     this.#timer = setTimeout(() => {
       this.#isOver = true
       this.#wake?.()
     }, timeoutMs)
-    this.#look = setInterval(() => this.notify(), recallLookMs)
+    this.#poll = setInterval(() => this.notify(), recallPollMs)
   }
 
   get isOver(): boolean {
@@ -422,6 +422,6 @@ class TimedCondition {
 
   close(): void {
     clearTimeout(this.#timer)
-    clearInterval(this.#look)
+    clearInterval(this.#poll)
   }
 }

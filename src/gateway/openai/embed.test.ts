@@ -38,7 +38,7 @@ test("embeddings that are not paid for are not made", async () => {
   const call = {
     body: new Uint8Array(),
     principal: { kind: "key", id: "key_1" },
-    standing: { organizationId: "org_1" },
+    membership: { organizationId: "org_1" },
     request: { signal: new AbortController().signal, header: () => null },
     header: () => undefined,
   } as unknown as Call<Record<string, never>, Record<string, never>, Uint8Array>

@@ -35,9 +35,9 @@ export function modelHandlers(catalog: Catalog, resolver: Pick<ModelResolver, "l
       .map(({ name, description }) => ({ sku: name, description, developer: null, releaseDate: null }))
   }
   return {
-    listModels: async ({ standing }) => {
+    listModels: async ({ membership }) => {
       const plain: ListedModel[] = catalog.list().filter(({ enabled }) => enabled)
-      const models = [...plain, ...(await virtualOf(standing?.organizationId))]
+      const models = [...plain, ...(await virtualOf(membership?.organizationId))]
       return {
         object: "list",
         data: models.map(toObject),
@@ -48,10 +48,10 @@ export function modelHandlers(catalog: Catalog, resolver: Pick<ModelResolver, "l
         })),
       }
     },
-    getModel: async ({ params, standing }) => {
+    getModel: async ({ params, membership }) => {
       const named = catalog.find(params.model)
       const plain = named?.enabled ? named : undefined
-      const virtual = named ? [] : await virtualOf(standing?.organizationId)
+      const virtual = named ? [] : await virtualOf(membership?.organizationId)
       const model = plain ?? virtual.find(({ sku }) => sku === params.model)
       if (!model)
         throw new Fault("not_found", "Cannot find the model: GET /v1/models lists those there are", {

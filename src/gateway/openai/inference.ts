@@ -18,7 +18,7 @@ import { type Asker, type MeteredCall, runMetered } from "../metered-call.ts"
 import { type Outcome, type Usage, noUsage } from "../sequence-record.ts"
 import type { Guard, Guardrails } from "../guardrails/guardrails.ts"
 import { GatheredAnswer, conversationInput } from "../content/request-content.ts"
-import type { AskedContent, ContentEnd, ContentKeeper } from "../content/keeper.ts"
+import type { AskedContent, ContentEnd, ContentLogger } from "../content/content-logger.ts"
 import { bodyTags } from "../tags.ts"
 import { checked, checkSchemas, notEnforcedHeader, notEnforcedValue } from "./answer-check.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
@@ -39,7 +39,7 @@ export interface InferenceDeps {
   readonly timeoutMs: number
   readonly readBody: BodyReader
   readonly guardrails: Pick<Guardrails, "begin">
-  readonly content: ContentKeeper
+  readonly content: ContentLogger
 }
 
 type GenerationEnd = Pick<Outcome, "stopReason" | "toolCalls">

@@ -71,7 +71,7 @@ async function rankers(
   }
 }
 
-/** The query is the caller's and stands in the question; a document is evidence, which instructs nobody. */
+/** The query is the caller's and stands in the question; a document is evidence, whose instructions are not followed. */
 export const relevanceBranch = (query: string): Branch => ({
   kind: "predicate",
   question: `Does the text help to answer this query: ${query}`,

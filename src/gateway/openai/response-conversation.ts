@@ -1,5 +1,5 @@
 /** The Responses API over one connection: it remembers its own responses, stored or not. */
-import type { Principal, Standing } from "../../contract/access.ts"
+import type { Principal, Membership } from "../../contract/access.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import type { ResponseEvent } from "../../contract/openai/responses.ts"
 import { runInference } from "./inference.ts"
@@ -13,7 +13,7 @@ const rememberedCharactersMax = 16 * 1024 * 1024
 
 interface Talker {
   readonly principal: Principal
-  readonly standing: Standing
+  readonly membership: Membership
   readonly request: RequestFacts
 }
 

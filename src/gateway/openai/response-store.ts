@@ -292,7 +292,7 @@ export function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
   }
 }
 
-/** What an assistant said is output, whoever sends it back. */
+/** What an assistant said is output, also where the client sends it back. */
 function toOutputPart(part: object): Record<string, unknown> {
   if ("refusal" in part) return { ...part }
   return { annotations: [], logprobs: [], ...part, type: "output_text" }
@@ -310,7 +310,7 @@ export interface RemoteCancel {
 interface RemoteCancelDeps {
   readonly database: Database
   readonly log: Log
-  /** How often it is asked for before nobody writes it. */
+  /** How often it is asked for before it counts as written by no gateway. */
   readonly attemptsMax?: number | undefined
   /** Cancels a response that this gateway writes; null when it does not. */
   cancelHere(organizationId: string, id: string): ResponseObject | null

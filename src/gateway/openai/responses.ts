@@ -55,8 +55,8 @@ export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
         "Cannot answer a plain GET here: open a WebSocket, or POST the request",
       )
     },
-    getResponse: async ({ params, query, standing }) => {
-      const organizationId = organizationOf(standing)
+    getResponse: async ({ params, query, membership }) => {
+      const organizationId = organizationOf(membership)
       const { response_id: id } = params
       if (query.stream !== true) return await responseStore.response(organizationId, id)
       return new EventStream(
@@ -77,18 +77,18 @@ export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
         return { object: "response.input_tokens" as const, input_tokens }
       })
     },
-    deleteResponse: async ({ params, standing }) => {
-      await responseStore.remove(organizationOf(standing), params.response_id)
+    deleteResponse: async ({ params, membership }) => {
+      await responseStore.remove(organizationOf(membership), params.response_id)
       return { id: params.response_id, object: "response", deleted: true }
     },
-    cancelResponse: async ({ params, standing }) =>
-      await responseStore.cancel(organizationOf(standing), params.response_id),
-    listInputItems: async ({ params, query, standing }) =>
-      await responseStore.inputItems(organizationOf(standing), params.response_id, query),
+    cancelResponse: async ({ params, membership }) =>
+      await responseStore.cancel(organizationOf(membership), params.response_id),
+    listInputItems: async ({ params, query, membership }) =>
+      await responseStore.inputItems(organizationOf(membership), params.response_id, query),
   }
 }
 
-const organizationOf = (standing: Asker["standing"]): string => standing?.organizationId ?? ""
+const organizationOf = (membership: Asker["membership"]): string => membership?.organizationId ?? ""
 
 async function* named(events: AsyncIterable<ResponseEvent>): AsyncGenerator<StreamEvent> {
   for await (const event of events) yield { name: event.type, value: event }

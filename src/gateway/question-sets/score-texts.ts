@@ -78,7 +78,7 @@ export async function recordText<Result extends { readonly usage: Usage }>(
       signal,
       ...(isBatch ? { isBatch } : {}),
     }
-    const asker = { principal, standing: { organizationId }, request }
+    const asker = { principal, membership: { organizationId }, request }
     try {
       return await runMetered({ meter: deps.meter }, { callSource, asker }, async (call) => {
         const result = await work(call)

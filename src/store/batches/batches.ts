@@ -226,8 +226,8 @@ export async function renewBatch(sql: Sql, batch: Batch, leasedUntil: Date): Pro
 }
 
 /**
- * For a gateway that stops, or fails without dying: only deaths count as attempts. Nobody claims it before `until`, or, when
- * that is null, anyone at once.
+ * For a gateway that stops, or fails without dying: only deaths count as attempts. No gateway claims it before `until`;
+ * null: it can be claimed at once.
  */
 export async function returnPart(sql: Sql, part: BatchPart, until: Date | null): Promise<void> {
   await sql.query(

@@ -135,7 +135,7 @@ export async function sweepFiles(database: Database, storage: FileStorage, now: 
   await removeOrphans(database, storage, now)
 }
 
-/** One at a time: whoever stores the same bytes meanwhile waits until they are gone, and places them again. */
+/** One at a time: an upload of the same bytes meanwhile waits until they are gone, and places them again. */
 export async function removeOrphans(database: Database, storage: FileStorage, now: Date): Promise<void> {
   while (await removeOrphan(database, storage, now));
 }

@@ -6,7 +6,7 @@ import { type ContentInput, type ContentMessage, contentLimits } from "../../con
 import { createContentCipher } from "../../store/content/cipher.ts"
 import type { ContentRecord } from "../../store/content/record.ts"
 import { DroppedCounts } from "./dropped.ts"
-import { type ContentPlan, type KeeperDeps, createContentKeeper, isSampled } from "./keeper.ts"
+import { type ContentPlan, type ContentLoggerDeps, createContentLogger, isSampled } from "./content-logger.ts"
 
 const plan: ContentPlan = {
   keep: "evidence_and_answers",
@@ -29,10 +29,10 @@ const start = {
 }
 const end = { model: "m", questionSet: null, answers: [], review: null, output: null }
 
-function scene(changes: Partial<KeeperDeps> = {}, plans: Partial<ContentPlan> = {}) {
+function scene(changes: Partial<ContentLoggerDeps> = {}, plans: Partial<ContentPlan> = {}) {
   const records: ContentRecord[] = []
   const dropped = new DroppedCounts(systemClock)
-  const keeper = createContentKeeper({
+  const contentLogger = createContentLogger({
     plans: { of: async () => ({ ...plan, ...plans }) },
     cipher,
     journal: { checkRoom: async () => undefined, append: async (record) => void records.push(record) },
@@ -47,7 +47,7 @@ function scene(changes: Partial<KeeperDeps> = {}, plans: Partial<ContentPlan> = 
     ...changes,
   })
   const keep = async (evidence = "for ann", seqId = "seq_1"): Promise<boolean> =>
-    await keeper
+    await contentLogger
       .begin({
         ...start,
         seqId,
@@ -66,7 +66,7 @@ function scene(changes: Partial<KeeperDeps> = {}, plans: Partial<ContentPlan> = 
       })
       .finish(() => ({ ...end, answers: [verdict] }))
   const converse = async (input: ContentInput, output: ContentMessage[] | null): Promise<boolean> =>
-    await keeper
+    await contentLogger
       .begin({ ...start, asked: () => ({ evidence: null, questions: [], input }) })
       .finish(() => ({ ...end, output }))
   const opened = (): unknown[] =>

@@ -1,5 +1,5 @@
 /**
- * Keeps the content of answered requests: decides by settings and sample, redacts beside the engine's work, encrypts, and
+ * Content logging of answered requests: decides by settings and sample, redacts beside the engine's work, encrypts, and
  * appends to a journal of its own at the same time as usage is recorded. A request never fails for it and waits only for the
  * append; what cannot be kept is counted.
  */
@@ -65,12 +65,12 @@ export interface PendingContent {
   finish(end: () => ContentEnd): Promise<boolean>
 }
 
-export interface ContentKeeper {
+export interface ContentLogger {
   /** Begins what can be done before the answer is known. */
   begin(start: ContentStart): PendingContent
 }
 
-export interface KeeperDeps {
+export interface ContentLoggerDeps {
   readonly plans: Pick<ContentPlans, "of">
   readonly cipher: ContentCipher
   readonly journal: Pick<Journal<ContentRecord>, "append" | "checkRoom">
@@ -93,12 +93,12 @@ class Dropped extends Error {
   }
 }
 
-export function createContentKeeper(deps: KeeperDeps): ContentKeeper {
+export function createContentLogger(deps: ContentLoggerDeps): ContentLogger {
   const inFlight = { bytes: 0 }
   return {
     begin(start) {
       const prepared = prepare(deps, start)
-      // Awaited in `finish`; a request that fails before it is not kept, and nobody hears of this.
+      // Awaited in `finish`; a request that fails before it is not kept, and its failure is not reported.
       prepared.catch(() => undefined)
       return {
         async finish(end) {
@@ -122,8 +122,8 @@ export function createContentKeeper(deps: KeeperDeps): ContentKeeper {
   }
 }
 
-/** For gateways that keep nothing. */
-export const keepNothing: ContentKeeper = { begin: () => ({ finish: async () => false }) }
+/** For gateways without content logging. */
+export const logNoContent: ContentLogger = { begin: () => ({ finish: async () => false }) }
 
 interface PreparedContent {
   readonly plan: ContentPlan
@@ -135,7 +135,7 @@ interface PreparedContent {
 }
 
 /** Null when nothing is to be kept. */
-async function prepare(deps: KeeperDeps, start: ContentStart): Promise<PreparedContent | null> {
+async function prepare(deps: ContentLoggerDeps, start: ContentStart): Promise<PreparedContent | null> {
   const { plans, cipher } = deps
   const { organizationId, principal, seqId } = start
   if (!cipher.isAvailable) return null
@@ -168,7 +168,7 @@ function textsOf({ evidence, questions, input }: AskedContent, plan: ContentPlan
 }
 
 async function redactTexts(
-  { redaction }: KeeperDeps,
+  { redaction }: ContentLoggerDeps,
   content: PreparedContent,
   texts: readonly string[],
 ): Promise<void> {
@@ -243,7 +243,7 @@ function recordOf(cipher: ContentCipher, content: PreparedContent, end: ContentE
 }
 
 async function write(
-  { journal, hasDiskSpace }: KeeperDeps,
+  { journal, hasDiskSpace }: ContentLoggerDeps,
   inFlight: { bytes: number },
   record: ContentRecord,
 ): Promise<void> {
