@@ -18,7 +18,7 @@ const exportBatch = 500
 export function auditLogHandlers({ database }: ControlDeps): Handlers<typeof auditLogTable> {
   return {
     async listAuditLog(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const { limit, cursor } = call.query
       const filter = await filterOf(database, organizationId, call.query)
       const { items, nextCursor } = await pageAudit(database, organizationId, filter, { limit, cursor })
@@ -26,10 +26,10 @@ export function auditLogHandlers({ database }: ControlDeps): Handlers<typeof aud
       return { data: items.map((entry) => toEntry(entry, names)), next_cursor: nextCursor }
     },
     async listAuditLogFilters(call) {
-      return await filtersOf(database, acting(call).membership.organizationId)
+      return await filtersOf(database, acting(call).organizationId)
     },
     async exportAuditLog(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const rows = await exportRows(
         database,
         organizationId,

@@ -25,19 +25,26 @@ export interface Caller {
   readonly idempotency: IdempotentRun | null
 }
 
-/** What happened to what, for the audit log. `before` is null for what is new, `after` for what is gone. */
-interface AuditEvent {
+/** What an audit entry is about. */
+interface AuditedResource {
   readonly organizationId: string
-  readonly action: string
-  readonly resource: { readonly type: string; readonly id: string | null }
-  readonly before: unknown
-  readonly after: unknown
+  /** Null for several. */
+  readonly id: string | null
+  /** Where it is not what the action begins with. */
+  readonly resourceType?: string
+}
+
+/** What is new has no `before`, what is gone no `after`. */
+export interface AuditedViews {
+  readonly before?: unknown
+  readonly after?: unknown
 }
 
 export interface ChangeScope {
   readonly sql: Sql
   readonly now: Date
-  readonly audit: (event: AuditEvent) => Promise<void>
+  /** An entry of the audit log; the action begins with the type of the resource. */
+  readonly audit: (action: string, resource: AuditedResource, views?: AuditedViews) => Promise<void>
   /** Names what caches invalidate once the change is committed. */
   readonly invalidate: (change: Change) => void
 }
@@ -55,7 +62,22 @@ export async function change<Output>(
     const result = await work({
       sql,
       now,
-      audit: async (event) => void (await appendAudit(sql, auditEntry(deps.ids, caller, event, now))),
+      audit: async (
+        action,
+        { organizationId, id, resourceType = action.split(".", 1)[0] ?? "" },
+        views = {},
+      ) =>
+        void (await appendAudit(sql, {
+          ...actorOf(caller),
+          id: deps.ids.next("aud"),
+          organizationId,
+          action,
+          resourceType,
+          resourceId: id,
+          before: redact(views.before ?? null),
+          after: redact(views.after ?? null),
+          at: now,
+        })),
       invalidate: (one) => void changes.push(one),
     })
     if (caller.idempotency) await complete(sql, caller.idempotency, result)
@@ -73,21 +95,15 @@ async function complete(sql: Sql, run: IdempotentRun, output: unknown): Promise<
   )
 }
 
-function auditEntry(ids: Ids, caller: Caller, event: AuditEvent, at: Date): NewAuditEntry {
-  const { principal, request } = caller
+function actorOf({
+  principal,
+  request,
+}: Caller): Pick<NewAuditEntry, "actorKind" | "actorId" | "ip" | "userAgent"> {
   return {
-    id: ids.next("aud"),
-    organizationId: event.organizationId,
     actorKind: principal?.kind ?? "system",
     actorId: actorIdOf(principal),
     ip: request.ip || null,
     userAgent: request.userAgent?.slice(0, userAgentCharactersMax).replaceAll("\u0000", "") ?? null,
-    action: event.action,
-    resourceType: event.resource.type,
-    resourceId: event.resource.id,
-    before: redact(event.before),
-    after: redact(event.after),
-    at,
   }
 }
 
@@ -132,11 +148,12 @@ export function acting(call: {
 }): {
   readonly principal: Principal
   readonly membership: Membership
+  readonly organizationId: string
 } {
   const { principal, membership } = call
   if (!principal || !membership)
     throw new Error("Cannot act: the endpoint lets in callers without a membership")
-  return { principal, membership }
+  return { principal, membership, organizationId: membership.organizationId }
 }
 
 export function notFound(what: string): Fault {
@@ -154,17 +171,6 @@ export const toList = <Item, View>(
   { items, nextCursor }: Page<Item>,
   toView: (item: Item) => View,
 ): { data: View[]; next_cursor: string | null } => ({ data: items.map(toView), next_cursor: nextCursor })
-
-/** An audit entry about a resource of an organization; the action begins with the resource's type. */
-export async function auditResource(
-  { audit }: ChangeScope,
-  action: `${string}.${string}`,
-  { id, organizationId }: { readonly id: string; readonly organizationId: string },
-  views: { readonly before: unknown; readonly after: unknown },
-): Promise<void> {
-  const [type = ""] = action.split(".")
-  await audit({ organizationId, action, resource: { type, id }, ...views })
-}
 
 /** 412 when If-Match names another version; a request without the header takes what is there. */
 export function checkVersion(request: RequestFacts, version: bigint): void {

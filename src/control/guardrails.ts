@@ -15,6 +15,7 @@ import type { Sql } from "../store/sql.ts"
 import { type ControlDeps, acting } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { given, handlersOf, resource, changeView } from "./resource.ts"
+import { toWire } from "./to-wire.ts"
 
 const resources = resource({
   type: "guardrail",
@@ -36,10 +37,10 @@ export function guardrailHandlers(deps: ControlDeps): Handlers<typeof guardrailT
   return {
     listGuardrails: list,
     async createGuardrail(call) {
-      const { principal, membership } = acting(call)
+      const { principal, organizationId } = acting(call)
       checkSettings(call.body)
       return await create(call, async ({ sql }) => {
-        await checkTargets(sql, membership.organizationId, call.body)
+        await checkTargets(sql, organizationId, call.body)
         return { ...toFields(call.body), createdBy: await creatorOf(sql, principal) }
       })
     },
@@ -102,27 +103,12 @@ const toFields = (settings: GuardrailSettings) => ({
 
 function settingsOf(guardrail: Guardrail): GuardrailSettings {
   return {
-    name: guardrail.name,
-    question_set: guardrail.questionSet,
-    recognizers: [...guardrail.recognizers],
-    api_key_id: guardrail.apiKeyId,
-    model: guardrail.model,
-    stage: guardrail.stage,
-    action: guardrail.action,
-    route_model: guardrail.routeModel,
-    on_abstain: guardrail.onAbstain,
-    on_error: guardrail.onError,
-    release: guardrail.release,
-    window_characters: guardrail.windowCharacters,
-    hold_back_characters: guardrail.holdBackCharacters,
-    enabled: guardrail.enabled,
+    ...toWire(guardrail, "name", "questionSet", "recognizers", "apiKeyId", "model", "stage", "action"),
+    ...toWire(guardrail, "routeModel", "onAbstain", "onError", "release"),
+    ...toWire(guardrail, "windowCharacters", "holdBackCharacters", "enabled"),
   }
 }
 
 function toView(guardrail: Guardrail): GuardrailView {
-  return {
-    id: guardrail.id,
-    ...settingsOf(guardrail),
-    ...changeView(guardrail),
-  }
+  return { id: guardrail.id, ...settingsOf(guardrail), ...changeView(guardrail) }
 }

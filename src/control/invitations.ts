@@ -30,6 +30,7 @@ import { acting, change, notFound } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { hashPassword } from "./passwords.ts"
+import { toWire } from "./to-wire.ts"
 import { type SessionDeps, becoming, giveCookie, startSession, toPerson } from "./sessions.ts"
 
 interface InvitationDeps extends SessionDeps {
@@ -42,7 +43,7 @@ const lifetimeMs = 7 * 24 * 3_600_000
 export function invitationHandlers(deps: InvitationDeps): Handlers<typeof invitationTable> {
   return {
     async listInvitations(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const now = new Date(deps.clock.nowMs())
       return (await listPendingInvitations(deps.database, organizationId, now)).map(toInvitation)
     },
@@ -58,8 +59,7 @@ async function invite(
   deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["createInvitation"]>,
 ): Promise<WireSentInvitation> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, membership, organizationId } = acting(call)
   const { email, role } = call.body
   const id = deps.ids.next("inv")
   const token = newSecret()
@@ -80,13 +80,7 @@ async function invite(
     if (!made)
       throw new Fault("conflict", `Cannot invite ${email}: an invitation is open; send that one again`)
     const invitation = toInvitation(await readInvitation(sql, organizationId, id))
-    await audit({
-      organizationId,
-      action: "invitation.create",
-      resource: { type: "invitation", id },
-      before: null,
-      after: invitation,
-    })
+    await audit("invitation.create", { organizationId, id }, { after: invitation })
     return { ...invitation, accept_token: token }
   })
 }
@@ -95,19 +89,12 @@ async function takeBack(
   deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["revokeInvitation"]>,
 ): Promise<void> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, membership, organizationId } = acting(call)
   await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
     checkRank(await roleNow(sql, principal, membership), before.role)
     if (!(await revokeInvitation(sql, organizationId, before.id, now))) throw notFound("invitation")
-    await audit({
-      organizationId,
-      action: "invitation.revoke",
-      resource: { type: "invitation", id: before.id },
-      before: toInvitation(before),
-      after: null,
-    })
+    await audit("invitation.revoke", { organizationId, id: before.id }, { before: toInvitation(before) })
   })
 }
 
@@ -115,8 +102,7 @@ async function sendAgain(
   deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["resendInvitation"]>,
 ): Promise<WireSentInvitation> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, membership, organizationId } = acting(call)
   const token = newSecret()
   return await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
@@ -124,13 +110,14 @@ async function sendAgain(
     const renewal = { tokenHash: hashSecret(token), expiresAt: new Date(now.getTime() + lifetimeMs) }
     const renewed = await renewInvitation(sql, organizationId, before.id, renewal)
     if (!renewed) throw notFound("invitation")
-    await audit({
-      organizationId,
-      action: "invitation.resend",
-      resource: { type: "invitation", id: before.id },
-      before: { expires_at: before.expiresAt.toISOString() },
-      after: { expires_at: renewed.expiresAt.toISOString() },
-    })
+    await audit(
+      "invitation.resend",
+      { organizationId, id: before.id },
+      {
+        before: { expires_at: before.expiresAt.toISOString() },
+        after: { expires_at: renewed.expiresAt.toISOString() },
+      },
+    )
     return { ...toInvitation({ ...before, ...renewed }), accept_token: token }
   })
 }
@@ -144,11 +131,8 @@ async function describeByToken(
   if (!invitation) throw unknownToken()
   return {
     state: stateOf(invitation, clock.nowMs()),
-    organization_name: invitation.organizationName,
+    ...toWire(invitation, "organizationName", "email", "role", "expiresAt"),
     invited_by: { email: invitation.inviterEmail, name: invitation.inviterName },
-    email: invitation.email,
-    role: invitation.role,
-    expires_at: invitation.expiresAt.toISOString(),
     user_exists: (await findUserByEmail(database, invitation.email)) !== null,
   }
 }
@@ -183,13 +167,11 @@ async function join(
   const accepted = await change(deps, caller, async ({ sql, now, audit, invalidate }) => {
     const user = principal ? await sessionUser(sql, principal, found) : await newUser(sql, fresh, now)
     const { organizationId, role } = await accept(sql, found, user.id, now)
-    await audit({
-      organizationId,
-      action: "invitation.accept",
-      resource: { type: "invitation", id: found.id },
-      before: null,
-      after: { user_id: user.id, email: user.email, role },
-    })
+    await audit(
+      "invitation.accept",
+      { organizationId, id: found.id },
+      { after: { user_id: user.id, email: user.email, role } },
+    )
     invalidate({ table: "memberships", id: organizationId })
     const session = principal
       ? null
@@ -303,11 +285,7 @@ async function readInvitation(sql: Sql, organizationId: string, id: string): Pro
 
 function toInvitation(invitation: SentInvitation): WireInvitation {
   return {
-    id: invitation.id,
-    email: invitation.email,
-    role: invitation.role,
-    created_at: invitation.createdAt.toISOString(),
-    expires_at: invitation.expiresAt.toISOString(),
+    ...toWire(invitation, "id", "email", "role", "createdAt", "expiresAt"),
     invited_by: {
       id: invitation.invitedBy,
       email: invitation.inviterEmail,

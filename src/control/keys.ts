@@ -9,6 +9,7 @@ import { type BudgetState, readBudgetStates } from "../store/budgets.ts"
 import { checkMayLimit, limitsChanged, limitsOf, showLimits } from "./key-limits.ts"
 import { newKeyValue } from "./principals.ts"
 import {
+  type AuditedViews,
   type ChangeScope,
   type ControlDeps,
   acting,
@@ -20,6 +21,8 @@ import {
   toList,
 } from "./audited-change.ts"
 import { rateLimitOf, readOrganization } from "./organizations.ts"
+import { changeView, given } from "./resource.ts"
+import { toWire } from "./to-wire.ts"
 
 interface KeyDeps extends ControlDeps {
   /** What organizations without a limit of their own have. */
@@ -34,7 +37,7 @@ interface GivenLimit {
 export function keyHandlers(deps: KeyDeps): Handlers<typeof keyTable> {
   return {
     async listApiKeys(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const page = await pageKeys(deps.database, organizationId, call.query)
       const states = await readBudgetStates(deps.database, page.items, deps.clock.nowMs())
       return toList(page, (key) => toApiKey(key, states.get(key.id)))
@@ -50,8 +53,7 @@ async function create(
   deps: KeyDeps,
   call: CallOf<(typeof keyTable)["createApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, membership, organizationId } = acting(call)
   const { name, permissions, scope, expires_at, rate_limit } = call.body
   if (!mayAdminister(membership) && scope !== "user")
     throw new Fault(
@@ -83,14 +85,14 @@ async function create(
       updatedAt: now,
     })
     const shown = toApiKey(key, await statesOf(sql, key, now))
-    await auditKey(scoped, "api_key.create", key, { before: null, after: shown })
+    await auditKey(scoped, "api_key.create", key, { after: shown })
     call.header("etag", etag(key.version))
     return { ...shown, secret: value }
   })
 }
 
 async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKey"]>): Promise<ApiKey> {
-  const { principal, membership } = acting(call)
+  const { principal, membership, organizationId } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
   const expiresAt = readExpiry(expires_at, deps.clock.nowMs())
   const limits = limitsOf(call.body)
@@ -101,12 +103,10 @@ async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKe
     checkVersion(call.request, before.version)
     checkMayLimit(membership, limits)
     // What the key has already is not given to it now.
-    checkHeld(membership, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
+    checkHeld(membership, permissions?.filter((one) => !before.permissions.includes(one)) ?? [])
     await checkLimit(sql, { principal, membership }, { given: rate_limit, standard: deps.rateLimit })
-    const after = await updateKey(sql, membership.organizationId, before.id, {
-      ...(name === undefined ? {} : { name }),
-      ...(permissions === undefined ? {} : { permissions }),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
+    const after = await updateKey(sql, organizationId, before.id, {
+      ...given({ name, permissions, expiresAt }),
       ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
       ...limits,
       updatedAt: now,
@@ -125,7 +125,7 @@ async function rotate(
   deps: KeyDeps,
   call: CallOf<(typeof keyTable)["rotateApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
-  const { principal, membership } = acting(call)
+  const { principal, membership, organizationId } = acting(call)
   const { key_id } = call.params
   const { value, secretHash } = newKeyValue(key_id)
   return await change(deps, call, async (scoped) => {
@@ -134,7 +134,7 @@ async function rotate(
     checkMayChange(principal, membership, before)
     checkMayHold(principal, membership, before)
     const graceMs = call.body.grace_seconds * 1000
-    const after = await rotateKey(sql, membership.organizationId, key_id, {
+    const after = await rotateKey(sql, organizationId, key_id, {
       secretHash,
       previousExpiresAt: graceMs > 0 ? new Date(now.getTime() + graceMs) : null,
       updatedAt: now,
@@ -153,11 +153,11 @@ async function rotate(
 }
 
 async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]>): Promise<void> {
-  const { principal, membership } = acting(call)
+  const { principal, membership, organizationId } = acting(call)
   await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
     checkMayChange(principal, membership, await lockKey(sql, membership, call.params.key_id))
-    const ended = await revokeKey(sql, membership.organizationId, call.params.key_id, now)
+    const ended = await revokeKey(sql, organizationId, call.params.key_id, now)
     if (!ended) throw notFound("API key")
     await auditKey(scoped, "api_key.delete", ended, {
       before: toApiKey(ended, await statesOf(sql, ended, now)),
@@ -170,11 +170,10 @@ async function auditKey(
   { audit, invalidate }: ChangeScope,
   action: string,
   key: Key,
-  views: { readonly before: unknown; readonly after: unknown },
+  views: AuditedViews,
 ): Promise<void> {
-  const { id, organizationId } = key
-  await audit({ organizationId, action, resource: { type: "api_key", id }, ...views })
-  invalidate({ table: "api_keys", id })
+  await audit(action, key, views)
+  invalidate({ table: "api_keys", id: key.id })
 }
 
 /** Held until the transaction ends, so that two changes follow one another. */
@@ -273,16 +272,8 @@ async function statesOf(sql: Sql, key: Key, now: Date): Promise<readonly BudgetS
 
 function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
   return {
-    id: key.id,
-    name: key.name,
-    permissions: [...key.permissions],
-    scope: key.scope,
-    user_id: key.userId,
-    created_by: key.createdBy,
-    created_at: key.createdAt.toISOString(),
-    updated_at: key.updatedAt.toISOString(),
-    expires_at: key.expiresAt?.toISOString() ?? null,
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    ...toWire(key, "id", "name", "permissions", "scope", "userId", "expiresAt", "lastUsedAt"),
+    ...changeView(key),
     previous_secret_expires_at: key.previousExpiresAt?.toISOString() ?? null,
     rate_limit:
       key.rateLimitPerMinute === null
@@ -292,6 +283,5 @@ function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
             burst: key.rateLimitBurst ?? key.rateLimitPerMinute,
           },
     ...showLimits(key, budgets),
-    version: Number(key.version),
   }
 }

@@ -16,11 +16,12 @@ import {
 import type { Sql } from "../store/sql.ts"
 import { findUser } from "../store/users.ts"
 import { type ControlDeps, acting, change, notFound, toList } from "./audited-change.ts"
+import { toWire } from "./to-wire.ts"
 
 export function memberHandlers(deps: ControlDeps): Handlers<typeof memberTable> {
   return {
     async listMembers(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       return toList(await pageMembers(deps.database, organizationId, call.query), toMember)
     },
     updateMember: async (call) => await update(deps, call),
@@ -32,8 +33,7 @@ async function update(
   deps: ControlDeps,
   call: CallOf<(typeof memberTable)["updateMember"]>,
 ): Promise<WireMember> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, membership, organizationId } = acting(call)
   const { role } = call.body
   return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     await lockOrganization(sql, organizationId)
@@ -43,21 +43,18 @@ async function update(
     if (before.role === "primary_owner" && role !== "primary_owner") await checkNotLast(sql, organizationId)
     const after = await updateMembership(sql, organizationId, before.userId, { role, updatedAt: now })
     if (!after) throw notFound("member")
-    await audit({
-      organizationId,
-      action: "member.update",
-      resource: { type: "member", id: before.userId },
-      before: { role: before.role },
-      after: { role },
-    })
+    await audit(
+      "member.update",
+      { organizationId, id: before.userId },
+      { before: { role: before.role }, after: { role } },
+    )
     invalidate({ table: "memberships", id: organizationId })
     return toMember({ ...before, ...after })
   })
 }
 
 async function remove(deps: ControlDeps, call: CallOf<(typeof memberTable)["removeMember"]>): Promise<void> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, membership, organizationId } = acting(call)
   await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     await lockOrganization(sql, organizationId)
     const actorRole = await roleNow(sql, principal, membership)
@@ -66,13 +63,11 @@ async function remove(deps: ControlDeps, call: CallOf<(typeof memberTable)["remo
     if (before.role === "primary_owner") await checkNotLast(sql, organizationId)
     await deleteMembership(sql, organizationId, before.userId)
     const ended = await revokeKeysOfMember(sql, organizationId, before.userId, now)
-    await audit({
-      organizationId,
-      action: "member.remove",
-      resource: { type: "member", id: before.userId },
-      before: { ...toMember(before), api_keys: ended.map(({ id }) => id) },
-      after: null,
-    })
+    await audit(
+      "member.remove",
+      { organizationId, id: before.userId },
+      { before: { ...toMember(before), api_keys: ended.map(({ id }) => id) } },
+    )
     invalidate({ table: "memberships", id: organizationId })
     for (const { id } of ended) invalidate({ table: "api_keys", id })
   })
@@ -117,13 +112,5 @@ async function readMember(sql: Sql, organizationId: string, userId: string): Pro
   return { ...membership, email: user.email, name: user.name }
 }
 
-function toMember(member: Member): WireMember {
-  return {
-    user_id: member.userId,
-    email: member.email,
-    name: member.name,
-    role: member.role,
-    created_at: member.createdAt.toISOString(),
-    updated_at: member.updatedAt.toISOString(),
-  }
-}
+const toMember = (member: Member): WireMember =>
+  toWire(member, "userId", "email", "name", "role", "createdAt", "updatedAt")

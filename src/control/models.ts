@@ -25,6 +25,7 @@ import { listVirtualModels, type VirtualModelRecord } from "../store/virtual-mod
 import { type ChangeScope, type ControlDeps, acting, change, toList } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { type BillingStatus, modelStatus } from "./model-status.ts"
+import { toWire } from "./to-wire.ts"
 import { findAmong, rulesOf } from "./virtual-models.ts"
 
 interface ModelDeps extends ControlDeps {
@@ -38,15 +39,14 @@ const millisecondsPerSecond = 1e3
 
 export function modelHandlers(deps: ModelDeps): Handlers<typeof modelTable> {
   return {
-    listOrganizationModels: async (call) =>
-      await listOrganizationModels(deps, acting(call).membership.organizationId),
+    listOrganizationModels: async (call) => await listOrganizationModels(deps, acting(call).organizationId),
     ...accessRequestHandlers(deps),
     async requestModelAccess(call) {
-      const { principal, membership } = acting(call)
+      const { principal, organizationId } = acting(call)
       const model = requireModel(deps.catalog, call.body.model_sku)
       return await change(deps, call, async (scoped) => {
         const requestedBy = await creatorOf(scoped.sql, principal)
-        return toRequest(await request(scoped, deps, membership.organizationId, model, requestedBy))
+        return toRequest(await request(scoped, deps, organizationId, model, requestedBy))
       })
     },
   }
@@ -56,7 +56,7 @@ export const accessRequestHandlers = ({
   database,
 }: ControlDeps): Pick<Handlers<typeof modelTable>, "listModelAccessRequests"> => ({
   async listModelAccessRequests(call) {
-    const { organizationId } = acting(call).membership
+    const { organizationId } = acting(call)
     return toList(await pageModelAccess(database, organizationId, call.query), toRequest)
   },
 })
@@ -93,13 +93,11 @@ export async function decideModelAccess(
         decidedAt: now,
       })
   if (!after) throw new Fault("conflict", "Cannot decide: the request was changed meanwhile; try again")
-  await audit({
-    organizationId,
-    action: `model_access.${state}`,
-    resource: { type: "model_access", id: after.id },
-    before: before && { model_sku: modelSku, state: before.state },
-    after: { model_sku: modelSku, state },
-  })
+  await audit(
+    `model_access.${state}`,
+    { organizationId, id: after.id },
+    { before: before && { model_sku: modelSku, state: before.state }, after: { model_sku: modelSku, state } },
+  )
   invalidate({ table: "model_access", id: organizationId })
   return after
 }
@@ -134,13 +132,14 @@ async function request(
         updatedAt: now,
       })
   if (!after) throw new Fault("conflict", "Cannot ask: someone else asks at this moment; try again")
-  await audit({
-    organizationId,
-    action: "model_access.request",
-    resource: { type: "model_access", id: after.id },
-    before: before && { model_sku: modelSku, state: before.state },
-    after: { model_sku: modelSku, state: "pending" },
-  })
+  await audit(
+    "model_access.request",
+    { organizationId, id: after.id },
+    {
+      before: before && { model_sku: modelSku, state: before.state },
+      after: { model_sku: modelSku, state: "pending" },
+    },
+  )
   invalidate({ table: "model_access", id: organizationId })
   return after
 }
@@ -185,17 +184,8 @@ function toOrgModel(model: Model, access: ModelAccess["state"] | null, billing: 
   }
 }
 
-export function toRequest(access: ModelAccess): ModelAccessRequest {
-  return {
-    id: access.id,
-    model_sku: access.modelSku,
-    state: access.state,
-    requested_by: access.requestedBy,
-    created_at: access.createdAt.toISOString(),
-    updated_at: access.updatedAt.toISOString(),
-    decided_at: access.decidedAt?.toISOString() ?? null,
-  }
-}
+export const toRequest = (access: ModelAccess): ModelAccessRequest =>
+  toWire(access, "id", "modelSku", "state", "requestedBy", "createdAt", "updatedAt", "decidedAt")
 
 /** `models` are the entries of the catalog; what names a model that is not there any more is not listed. */
 function virtualEntries(

@@ -34,9 +34,12 @@ import {
   checkVersion,
   difference,
   etag,
+  found,
   notFound,
 } from "./audited-change.ts"
 import { openAccount } from "./first-start.ts"
+import { given } from "./resource.ts"
+import { toWire } from "./to-wire.ts"
 
 /** What a region is to this gateway. */
 export interface Placement {
@@ -71,8 +74,8 @@ export function organizationHandlers(deps: OrganizationDeps): Handlers<typeof or
     },
     createOrganization: async (call) => await create(deps, call),
     async getOrganization(call) {
-      const { membership } = acting(call)
-      const organization = await readOrganization(database, membership.organizationId)
+      const { membership, organizationId } = acting(call)
+      const organization = await readOrganization(database, organizationId)
       call.header("etag", etag(organization.version))
       return await toDetail(database, organization, membership.role)
     },
@@ -121,13 +124,11 @@ export async function insertOwned(
   const times = { createdAt: now, updatedAt: now }
   await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
   await insertMembership(sql, { organizationId: id, userId, role: "primary_owner", ...times })
-  await audit({
-    organizationId: id,
-    action: "organization.create",
-    resource: { type: "organization", id },
-    before: null,
-    after: { name, billing_account_id: billingAccountId, primary_owner: userId },
-  })
+  await audit(
+    "organization.create",
+    { organizationId: id, id },
+    { after: { name, billing_account_id: billingAccountId, primary_owner: userId } },
+  )
   invalidate({ table: "memberships", id })
 }
 
@@ -135,32 +136,42 @@ async function update(
   deps: OrganizationDeps,
   call: CallOf<(typeof organizationTable)["updateOrganization"]>,
 ): Promise<WireOrganization> {
-  const { membership } = acting(call)
+  const { membership, organizationId } = acting(call)
   const { name, data_persistence } = call.body
-  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-    const before = await lockOrganization(sql, membership.organizationId)
-    if (!before || before.deletedAt !== null) throw notFound("organization")
-    checkVersion(call.request, before.version)
-    const changes = {
-      ...(name === undefined ? {} : { name }),
-      ...(data_persistence === undefined
-        ? {}
-        : { storedResponsesDays: data_persistence.stored_responses_days }),
-    }
-    const after = await updateOrganization(sql, before.id, changes, now)
-    if (!after) throw notFound("organization")
-    // A retention of zero deletes what is stored; changing the setting back does not restore it.
-    if (after.storedResponsesDays === 0) await deleteStoredResponses(sql, before.id)
-    await audit({
-      organizationId: before.id,
-      action: "organization.update",
-      resource: { type: "organization", id: before.id },
-      ...difference(settingsOf(before), settingsOf(after)),
+  return await change(deps, call, async (scope) => {
+    const after = await changeOrganization(scope, organizationId, {
+      fields: given({ name, storedResponsesDays: data_persistence?.stored_responses_days }),
+      view: settingsOf,
+      check: ({ version }) => checkVersion(call.request, version),
     })
-    invalidate({ table: "organizations", id: before.id })
+    // A retention of zero deletes what is stored; changing the setting back does not restore it.
+    if (after.storedResponsesDays === 0) await deleteStoredResponses(scope.sql, after.id)
     call.header("etag", etag(after.version))
-    return await toDetail(sql, after, membership.role)
+    return await toDetail(scope.sql, after, membership.role)
   })
+}
+
+interface OrganizationChange {
+  readonly action?: string
+  readonly fields: Parameters<typeof updateOrganization>[2]
+  /** What the audit log compares. */
+  readonly view: (organization: Organization) => Readonly<Record<string, unknown>>
+  readonly check?: (before: Organization) => void
+}
+
+/** Changes an organization that is not deleted, audited. */
+export async function changeOrganization(
+  { sql, now, audit, invalidate }: ChangeScope,
+  id: string,
+  { action = "organization.update", fields, view, check }: OrganizationChange,
+): Promise<Organization> {
+  const before = await lockOrganization(sql, id)
+  if (!before || before.deletedAt !== null) throw notFound("organization")
+  check?.(before)
+  const after = found(await updateOrganization(sql, id, fields, now), "organization")
+  await audit(action, { organizationId: id, id }, difference(view(before), view(after)))
+  invalidate({ table: "organizations", id })
+  return after
 }
 
 async function resources(
@@ -168,7 +179,7 @@ async function resources(
   call: CallOf<(typeof organizationTable)["getOrganizationResources"]>,
 ): Promise<OrganizationResources> {
   const { database } = deps
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   const organization = await readOrganization(database, organizationId)
   const [{ members }, keys, pending, models] = await Promise.all([
     countMembers(database, organizationId),
@@ -203,12 +214,7 @@ export async function readOrganization(sql: Sql, id: string): Promise<Organizati
 
 function toItem(organization: Organization, role: Role): OrganizationItem {
   return {
-    id: organization.id,
-    name: organization.name,
-    billing_account_id: organization.billingAccountId,
-    created_at: organization.createdAt.toISOString(),
-    updated_at: organization.updatedAt.toISOString(),
-    is_personal: organization.isPersonal,
+    ...toWire(organization, "id", "name", "billingAccountId", "createdAt", "updatedAt", "isPersonal"),
     data_persistence: { stored_responses_days: organization.storedResponsesDays },
     role,
   }

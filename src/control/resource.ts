@@ -7,10 +7,10 @@ import { lockOrganization } from "../store/organizations.ts"
 import type { NewFields, ResourceRow, ResourceTable } from "../store/resources.ts"
 import type { PageRequest } from "../store/rows.ts"
 import {
+  type AuditedViews,
   type ChangeScope,
   type ControlDeps,
   acting,
-  auditResource,
   change,
   checkVersion,
   difference,
@@ -19,6 +19,7 @@ import {
   notFound,
   toList,
 } from "./audited-change.ts"
+import { toWire } from "./to-wire.ts"
 
 export interface Resource<Item extends ResourceRow, View, Defaulted extends keyof Item = never> {
   /** In the audit log; its actions are `type.create`, `type.update` and `type.delete`. */
@@ -55,15 +56,15 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
     return toView(item)
   }
   const find = async (call: CallAt, id: string): Promise<Item> =>
-    found(await table.find(deps.database, acting(call).membership.organizationId, id), noun)
+    found(await table.find(deps.database, acting(call).organizationId, id), noun)
   const lock = async ({ sql }: ChangeScope, call: CallAt, id: string): Promise<Item> =>
-    found(await table.lock(sql, acting(call).membership.organizationId, id), noun)
+    found(await table.lock(sql, acting(call).organizationId, id), noun)
   return {
     find,
     lock,
     show,
     list: async (call: CallAt & { readonly query: PageRequest }) =>
-      toList(await table.page(deps.database, acting(call).membership.organizationId, call.query), toView),
+      toList(await table.page(deps.database, acting(call).organizationId, call.query), toView),
     get: async (call: CallAt, id: string): Promise<View> => show(call, await find(call, id)),
     /** `fields` runs in the transaction, before the limit is looked at. */
     create: async (
@@ -71,7 +72,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
       fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>,
     ): Promise<View> =>
       await change(deps, call, async (scope) => {
-        const { organizationId } = acting(call).membership
+        const { organizationId } = acting(call)
         const id = deps.ids.next(described.idPrefix)
         return show(call, await add(scope, described, { id, organizationId, fields }))
       }),
@@ -117,7 +118,7 @@ export async function add<Item extends ResourceRow, Defaulted extends keyof Item
   const given = await fields(scope)
   if ((await table.count(sql, organizationId)) >= limit.max) throw new Fault("conflict", limit.refusal)
   const item = await table.insert(sql, { id, organizationId, createdAt: now, updatedAt: now }, given)
-  await record(scope, described, "create", item, { before: null, after: audited(item) })
+  await record(scope, described, "create", item, { after: audited(item) })
   return item
 }
 
@@ -143,7 +144,7 @@ export async function remove<Item extends ResourceRow, Defaulted extends keyof I
   item: Item,
 ): Promise<void> {
   await described.table.remove(scope.sql, item.id)
-  await record(scope, described, "delete", item, { before: described.audited(item), after: null })
+  await record(scope, described, "delete", item, { before: described.audited(item) })
 }
 
 async function record<Item extends ResourceRow, Defaulted extends keyof Item>(
@@ -151,9 +152,9 @@ async function record<Item extends ResourceRow, Defaulted extends keyof Item>(
   { type, invalidates }: Resource<Item, unknown, Defaulted>,
   verb: string,
   item: Item,
-  views: { readonly before: unknown; readonly after: unknown },
+  views: AuditedViews,
 ): Promise<void> {
-  await auditResource(scope, `${type}.${verb}`, item, views)
+  await scope.audit(`${type}.${verb}`, item, views)
   if (invalidates) scope.invalidate(invalidates(item))
 }
 
@@ -172,9 +173,4 @@ export const changeView = (
     readonly createdBy: string | null
     readonly version: bigint
   },
-) => ({
-  created_by: item.createdBy,
-  created_at: item.createdAt.toISOString(),
-  updated_at: item.updatedAt.toISOString(),
-  version: Number(item.version),
-})
+) => toWire(item, "createdBy", "createdAt", "updatedAt", "version")

@@ -33,12 +33,12 @@ const unsetVersion = 0n
 export function routingPolicyHandlers(deps: RoutingPolicyDeps): Handlers<typeof routingPolicyTable> {
   return {
     async getRoutingPolicy(call) {
-      const stored = await findRoutingPolicy(deps.database, acting(call).membership.organizationId)
+      const stored = await findRoutingPolicy(deps.database, acting(call).organizationId)
       call.header("etag", etag(stored?.version ?? unsetVersion))
       return toPolicy(stored)
     },
     async putRoutingPolicy(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const policy = call.body
       await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         const organization = await lockOrganization(sql, organizationId)
@@ -47,12 +47,11 @@ export function routingPolicyHandlers(deps: RoutingPolicyDeps): Handlers<typeof 
         const before = await findRoutingPolicy(sql, organizationId)
         checkVersion(call.request, before?.version ?? unsetVersion)
         await putRoutingPolicy(sql, { organizationId, ...policy, updatedAt: now })
-        await audit({
-          organizationId,
-          action: "routing_policy.replace",
-          resource: { type: "routing_policy", id: organizationId },
-          ...difference(toPolicy(before), policy),
-        })
+        await audit(
+          "routing_policy.replace",
+          { organizationId, id: organizationId },
+          difference(toPolicy(before), policy),
+        )
         invalidate({ table: "routing_policies", id: organizationId })
       })
     },

@@ -3,13 +3,14 @@ import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { OwnSession, SingleSignOnPolicy } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
-import { type Organization, lockOrganization, updateOrganization } from "../store/organizations.ts"
+import { type Organization, lockOrganization } from "../store/organizations.ts"
 import { type Session, listMemberSessions, listSessionsOfUser, revokeSession } from "../store/sessions.ts"
-import { acting, change, difference, notFound } from "./audited-change.ts"
+import { acting, change, notFound } from "./audited-change.ts"
 import { checkRank, roleNow } from "./members.ts"
-import { readOrganization } from "./organizations.ts"
+import { changeOrganization, readOrganization } from "./organizations.ts"
 import { sessionIdleMs } from "./principals.ts"
 import { type SessionDeps, tellOrganizations } from "./sessions.ts"
+import { toWire } from "./to-wire.ts"
 
 type Names =
   | "listSessions"
@@ -38,12 +39,12 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
       await change(deps, call, async (scope) => {
         const own = await listSessionsOfUser(scope.sql, userId, { ...live(), id })
         if (own.length === 0 || !(await revokeSession(scope.sql, id, scope.now))) throw notFound("session")
-        await tellOrganizations(scope, userId, "session.delete", { type: "session", id })
+        await tellOrganizations(scope, userId, { action: "session.delete", id })
         scope.invalidate({ table: "sessions", id })
       })
     },
     async listMemberSessions(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const sessions = await listMemberSessions(database, organizationId, live())
       return sessions.map(({ email, name, ...session }) => ({
         ...toSession(session),
@@ -51,8 +52,7 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
       }))
     },
     async endMemberSession(call) {
-      const { principal, membership } = acting(call)
-      const { organizationId } = membership
+      const { principal, membership, organizationId } = acting(call)
       const id = call.params.session_id
       await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         await lockOrganization(sql, organizationId)
@@ -62,17 +62,15 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
         checkRank(actorRole, session.role)
         if (!(await revokeSession(sql, id, now))) throw notFound("session")
         const before = { user_id: session.userId, email: session.email }
-        const resource = { type: "session", id }
-        await audit({ organizationId, action: "session.delete", resource, before, after: null })
+        await audit("session.delete", { organizationId, id }, { before })
         invalidate({ table: "sessions", id })
       })
     },
     async getSingleSignOnPolicy(call) {
-      return toPolicy(await readOrganization(database, acting(call).membership.organizationId))
+      return toPolicy(await readOrganization(database, acting(call).organizationId))
     },
     async putSingleSignOnPolicy(call) {
-      const { principal, membership } = acting(call)
-      const { organizationId } = membership
+      const { principal, organizationId } = acting(call)
       const { required } = call.body
       // Keeps callers from locking themselves out.
       if (required && principal.signedInBy !== "sso")
@@ -80,15 +78,9 @@ export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTa
           "conflict",
           "Cannot require single sign-on: this session began without it; sign in with it first",
         )
-      return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-        const before = await lockOrganization(sql, organizationId)
-        const after = await updateOrganization(sql, organizationId, { ssoRequired: required }, now)
-        if (!before || !after) throw notFound("organization")
-        const views = difference(toPolicy(before), toPolicy(after))
-        const resource = { type: "organization", id: organizationId }
-        await audit({ organizationId, action: "organization.update", resource, ...views })
-        invalidate({ table: "organizations", id: organizationId })
-        return toPolicy(after)
+      return await change(deps, call, async (scope) => {
+        const fields = { ssoRequired: required }
+        return toPolicy(await changeOrganization(scope, organizationId, { fields, view: toPolicy }))
       })
     },
   }
@@ -101,12 +93,5 @@ export const toPolicy = (organization: Organization): SingleSignOnPolicy => ({
   role: organization.ssoRole,
 })
 
-const toSession = (session: Session): Omit<OwnSession, "current"> => ({
-  id: session.id,
-  method: session.method,
-  ip: session.ip,
-  user_agent: session.userAgent,
-  created_at: session.createdAt.toISOString(),
-  last_seen_at: session.lastSeenAt.toISOString(),
-  expires_at: session.expiresAt.toISOString(),
-})
+const toSession = (session: Session): Omit<OwnSession, "current"> =>
+  toWire(session, "id", "method", "ip", "userAgent", "createdAt", "lastSeenAt", "expiresAt")

@@ -20,9 +20,17 @@ import {
 import type { Sql } from "../store/sql.ts"
 import { hasSsoIdentity, type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
 import { hashSecret, sessionMaxMs } from "./principals.ts"
-import { type Caller, type ChangeScope, type ControlDeps, change, difference } from "./audited-change.ts"
+import {
+  type AuditedViews,
+  type Caller,
+  type ChangeScope,
+  type ControlDeps,
+  change,
+  difference,
+} from "./audited-change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
 import type { SignInLimits } from "./sign-in-limits.ts"
+import { toWire } from "./to-wire.ts"
 
 export interface SessionDeps extends ControlDeps {
   readonly limits: SignInLimits
@@ -51,20 +59,18 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
     async getSession({ principal }) {
       const { session, user } = await current(deps, principal)
       return {
-        id: session.id,
+        ...toWire(session, "id", "createdAt", "expiresAt"),
         user: toPerson(user),
         has_password: user.passwordHash !== null,
         setup_required: user.passwordHash === null && !(await hasSsoIdentity(deps.database, user.id)),
         email_changeable: isPlaceholder(user.email),
-        created_at: session.createdAt.toISOString(),
-        expires_at: session.expiresAt.toISOString(),
       }
     },
     async deleteSession(call) {
       const { session, user } = await current(deps, call.principal)
       await change(deps, call, async (scope) => {
         await revokeSession(scope.sql, session.id, scope.now)
-        await tellOrganizations(scope, user.id, "session.delete", { type: "session", id: session.id })
+        await tellOrganizations(scope, user.id, { action: "session.delete", id: session.id })
         scope.invalidate({ table: "sessions", id: session.id })
       })
       call.header("set-cookie", cookie(deps, "", 0))
@@ -84,7 +90,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
         await endOneTimeLinks(sql, user.id)
         for (const id of await endOtherSessions(sql, user.id, session.id, now))
           invalidate({ table: "sessions", id })
-        await tellOrganizations(scope, user.id, "user.set_password", { type: "user", id: user.id })
+        await tellOrganizations(scope, user.id, { action: "user.set_password" })
       })
     },
   }
@@ -131,7 +137,7 @@ async function updateOwnUser(
     if (!updated) throw new Error(`Cannot update the user ${user.id}: it is gone`)
     if (changesEmail) await moveBillingEmail(sql, user, email, now)
     const views = difference(toPerson(user), toPerson(updated))
-    await tellOrganizations(scope, user.id, "user.update", { type: "user", id: user.id }, views)
+    await tellOrganizations(scope, user.id, { action: "user.update", views })
     return toPerson(updated)
   })
 }
@@ -191,7 +197,7 @@ export async function signIn(
     // Comparing takes a while, in which single sign-on or a reset may have taken the password away.
     if (method === "password" && (await lockUser(scope.sql, user.id))?.passwordHash !== user.passwordHash)
       throw wrongPassword()
-    await tellOrganizations(scope, user.id, "session.create", { type: "session", id })
+    await tellOrganizations(scope, user.id, { action: "session.create", id })
     return await startSession(deps, scope.sql, { id, userId: user.id, method }, call.request)
   })
   giveCookie(deps, call, started)
@@ -208,16 +214,21 @@ export function becoming(
   return { principal: { kind: "session", id, userId, ...nothing }, request, idempotency: null }
 }
 
+interface UserAction {
+  readonly action: `user.${string}` | `session.${string}`
+  /** Of the session; the user's own where it is left out. */
+  readonly id?: string
+  readonly views?: AuditedViews
+}
+
 /** A sign-in counts for all organizations of the user: each records it in its audit log. */
 export async function tellOrganizations(
   { sql, audit }: ChangeScope,
   userId: string,
-  action: string,
-  resource: { readonly type: string; readonly id: string },
-  views: { readonly before: unknown; readonly after: unknown } = { before: null, after: null },
+  { action, id = userId, views }: UserAction,
 ): Promise<void> {
   for (const organizationId of await listOrganizationIdsOf(sql, userId, toldMax))
-    await audit({ organizationId, action, resource, ...views })
+    await audit(action, { organizationId, id }, views)
 }
 
 export function giveCookie(deps: SessionDeps, call: SigningIn, { token }: StartedSession): void {

@@ -201,7 +201,7 @@ async function bind(
     const updated = await updateUser(sql, user.id, { passwordHash: null }, now)
     await endOneTimeLinks(sql, user.id)
     for (const { id } of await revokeSessionsOfUser(sql, user.id, now)) invalidate({ table: "sessions", id })
-    await tellOrganizations(scope, user.id, "user.bind_sso", { type: "user", id: user.id })
+    await tellOrganizations(scope, user.id, { action: "user.bind_sso" })
     return updated
   })
 }
@@ -219,9 +219,8 @@ async function joinBySso(
     for (const { id: organizationId, role } of wanted) {
       const membership = { organizationId, userId: user.id, role, createdAt: now, updatedAt: now }
       if (!(await insertMembership(sql, membership))) continue
-      const resource = { type: "member", id: user.id }
       const after = { email: user.email, role, by: "single sign-on" }
-      await audit({ organizationId, action: "member.join", resource, before: null, after })
+      await audit("member.join", { organizationId, id: user.id }, { after })
       invalidate({ table: "memberships", id: organizationId })
     }
   })

@@ -20,9 +20,9 @@ import { showBudget, toBudget } from "./key-limits.ts"
 export function tagBudgetHandlers(deps: ControlDeps): Handlers<typeof tagBudgetTable> {
   return {
     listTagBudgets: async (call) =>
-      await showTagBudgets(deps.database, acting(call).membership.organizationId, deps.clock.nowMs()),
+      await showTagBudgets(deps.database, acting(call).organizationId, deps.clock.nowMs()),
     putTagBudget: async (call) => {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       return await change(deps, call, async (changing) =>
         changeTagBudget(changing, organizationId, call.body),
       )
@@ -84,13 +84,11 @@ async function changeTagBudget(
   if (given.budgets) await forgetRefusals(sql, id)
   const shown = await showTagBudgets(sql, organizationId, now.getTime())
   const audited = (of: Limits) => ({ key, value, budgets: of.budgets, ...showRates(of) })
-  await audit({
-    organizationId,
-    action: "tag_budget.replace",
-    resource: { type: "tag_budget", id },
-    before: own ? audited(own) : null,
-    after: isLimited ? audited(limits) : null,
-  })
+  await audit(
+    "tag_budget.replace",
+    { organizationId, id },
+    { before: own ? audited(own) : null, after: isLimited ? audited(limits) : null },
+  )
   invalidate({ table: "tag_budgets", id: organizationId })
   return shown
 }

@@ -50,18 +50,18 @@ export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
   const { get, show } = handlersOf(deps, resources)
   return {
     async createVirtualModel(call) {
-      const { principal, membership } = acting(call)
+      const { principal, organizationId } = acting(call)
       const { name, description, ...fields } = call.body
       const rule = requireRule(fields)
       return await change(deps, call, async (scope) => {
         const createdBy = await creatorOf(scope.sql, principal)
-        const made = { organizationId: membership.organizationId, name, description, rule, createdBy }
+        const made = { organizationId, name, description, rule, createdBy }
         return show(call, await addVirtualModel(deps, scope, made))
       })
     },
     getVirtualModel: async (call) => await get(call, call.params.model_id),
     async updateVirtualModel(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const { description, ...fields } = call.body
       const hasRule = ruleNames.some((name) => fields[name] !== undefined)
       return await change(deps, call, async (scope) => {
@@ -77,7 +77,7 @@ export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
       })
     },
     async deleteVirtualModel(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       await change(deps, call, async (scope) => {
         const all = await lockAll(scope.sql, organizationId)
         await removeVirtualModel(scope, all, found(withId(all, call.params.model_id), resources.noun))

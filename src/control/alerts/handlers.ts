@@ -23,6 +23,7 @@ import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, type ControlDeps, acting, toList } from "../audited-change.ts"
 import { creatorOf } from "../keys.ts"
 import { given, handlersOf, resource, changeView } from "../resource.ts"
+import { toWire } from "../to-wire.ts"
 
 export interface AlertDeps extends ControlDeps {
   readonly allowPrivateWebhooks: boolean
@@ -50,7 +51,7 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
   const { list, get, create, update, remove } = handlersOf(deps, resources)
   return {
     async getAlertOptions(call) {
-      const isOperator = await isOperatorOrganization(database, acting(call).membership.organizationId)
+      const isOperator = await isOperatorOrganization(database, acting(call).organizationId)
       return {
         kinds: alertKinds
           .filter((kind) => isOperator || !alertKindSettings[kind].operatorOnly)
@@ -83,7 +84,7 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
         if (managedBy !== null) throw managed("delete")
       }),
     async listAlerts(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const page = await pageAlerts(database, organizationId, call.query)
       const ids = page.items.map(({ id }) => id)
       const deliveries = Map.groupBy(await listDeliveriesOfEvents(database, ids), ({ eventId }) => eventId)
@@ -98,8 +99,7 @@ async function newRule(
   call: CallOf<Table["createAlertRule"]>,
   numbers: Pick<AlertRule, "threshold" | "windowMinutes">,
 ) {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, organizationId } = acting(call)
   const { name, kind, target, channels, enabled } = call.body
   await checkOperator(sql, organizationId, kind)
   return {
@@ -249,35 +249,15 @@ function optionsOf(kind: AlertKind) {
 
 function toView(rule: AlertRule): RuleView {
   return {
-    id: rule.id,
-    name: rule.name,
-    kind: rule.kind,
-    threshold: rule.threshold,
-    window_minutes: rule.windowMinutes,
-    target: rule.target,
-    channels: [...rule.channels],
-    enabled: rule.enabled,
-    managed_by: rule.managedBy,
-    state: rule.state,
-    state_since: rule.stateSince.toISOString(),
-    value: rule.value,
-    detail: rule.detail,
-    evaluated_at: rule.evaluatedAt?.toISOString() ?? null,
+    ...toWire(rule, "id", "name", "kind", "threshold", "windowMinutes", "target", "channels", "enabled"),
+    ...toWire(rule, "managedBy", "state", "stateSince", "value", "detail", "evaluatedAt"),
     ...changeView(rule),
   }
 }
 
 function toAlert(alert: Alert, deliveries: readonly Delivery[]): AlertView {
   return {
-    id: alert.id,
-    rule_id: alert.ruleId,
-    rule_name: alert.ruleName,
-    kind: alert.kind,
-    state: alert.state,
-    value: alert.value,
-    threshold: alert.threshold,
-    detail: alert.detail,
-    at: alert.at.toISOString(),
+    ...toWire(alert, "id", "ruleId", "ruleName", "kind", "state", "value", "threshold", "detail", "at"),
     deliveries: deliveries.map((delivery) => ({
       id: delivery.id,
       channel: delivery.webhookId === null ? "email" : "webhook",

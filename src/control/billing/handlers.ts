@@ -129,7 +129,7 @@ function sectionsOf(include: string | undefined): AccountSections {
 
 /** Written down, asked for, settled: each step survives the one after it, and a repetition takes up where it ended. */
 async function refill(deps: BillingDeps, call: Given, amountCents: number) {
-  const { principal, membership } = acting(call)
+  const { principal, organizationId } = acting(call)
   const account = await readAccount(deps.database, call.params.billing_account_id)
   checkCanBuy(account)
   const purchase = await orderPurchase(deps, {
@@ -142,13 +142,11 @@ async function refill(deps: BillingDeps, call: Given, amountCents: number) {
   const outcome = await chargePurchase(deps, account, purchase)
   return await change(deps, call, async ({ sql, audit }) => {
     const settled = await settlePurchase(deps, sql, purchase.id, outcome, "caller")
-    await audit({
-      organizationId: membership.organizationId,
-      action: "billing.refill",
-      resource: { type: "credit_purchase", id: purchase.id },
-      before: null,
-      after: { amount_in_cents: amountCents, status: settled.status },
-    })
+    await audit(
+      "billing.refill",
+      { organizationId, id: purchase.id, resourceType: "credit_purchase" },
+      { after: { amount_in_cents: amountCents, status: settled.status } },
+    )
     return await viewPurchase(sql, settled)
   })
 }
@@ -217,18 +215,16 @@ async function changeAccount<View>(
   action: string,
   work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>,
 ): Promise<View> {
-  const { membership } = acting(call)
+  const { organizationId } = acting(call)
   return await change(deps, call, async (scope) => {
     const account = await lockBillingAccount(scope.sql, call.params.billing_account_id)
     if (!account) throw notFound("billing account")
     const { before, after } = await work(scope, account)
-    await scope.audit({
-      organizationId: membership.organizationId,
+    await scope.audit(
       action,
-      resource: { type: "billing_account", id: account.id },
-      before,
-      after,
-    })
+      { organizationId, id: account.id, resourceType: "billing_account" },
+      { before, after },
+    )
     scope.invalidate({ table: "billing_accounts", id: account.id })
     return after
   })

@@ -18,6 +18,7 @@ import { addMonths, monthOf } from "../../base/clock.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type BillingDeps, auditSystem, readAccount } from "./parts.ts"
 import { buy } from "./purchases.ts"
+import { toWire } from "../to-wire.ts"
 
 /** Usage of the last minutes of a month needs a moment to arrive; what comes later is on the next invoice. */
 const settleMs = 2 * 3_600_000
@@ -131,19 +132,13 @@ export async function chargeInvoices(deps: BillingDeps): Promise<void> {
 export async function viewInvoice(sql: Sql, invoice: Invoice): Promise<View> {
   const lines = await listInvoiceLines(sql, invoice.id)
   return {
-    id: invoice.id,
-    billing_account_id: invoice.billingAccountId,
-    number: invoice.number,
+    ...toWire(invoice, "id", "billingAccountId", "number", "status", "periodStart", "periodEnd"),
+    ...toWire(invoice, "issuedAt", "paidAt"),
     billing_mode: invoice.mode,
-    status: invoice.status,
-    period_start: invoice.periodStart,
-    period_end: invoice.periodEnd,
     usage_cents: centsExact(invoice.usageTicks),
     credits_cents: centsExact(invoice.creditTicks),
     amount_due_cents: Number(invoice.dueCents),
     lines: lines.map(viewLine),
-    issued_at: invoice.issuedAt.toISOString(),
-    paid_at: invoice.paidAt?.toISOString() ?? null,
   }
 }
 

@@ -42,7 +42,7 @@ async function keepMethod(
   before: BillingAccount,
   method: PaymentMethod | null,
 ): Promise<void> {
-  const { membership } = acting(call)
+  const { organizationId } = acting(call)
   // The answer to a repeated request is kept by the server: it is not what this transaction answers.
   await change(deps, { ...call, idempotency: null }, async ({ sql, now, audit, invalidate }) => {
     const account = await lockBillingAccount(sql, before.id)
@@ -53,13 +53,14 @@ async function keepMethod(
       { paymentMethodId: method?.id ?? null, paymentMethodDescription: method?.description ?? null },
       now,
     )
-    await audit({
-      organizationId: membership.organizationId,
-      action: method ? "billing.payment_method_add" : "billing.payment_method_remove",
-      resource: { type: "billing_account", id: account.id },
-      before: { payment_method_description: account.paymentMethodDescription },
-      after: { payment_method_description: method?.description ?? null },
-    })
+    await audit(
+      method ? "billing.payment_method_add" : "billing.payment_method_remove",
+      { organizationId, id: account.id, resourceType: "billing_account" },
+      {
+        before: { payment_method_description: account.paymentMethodDescription },
+        after: { payment_method_description: method?.description ?? null },
+      },
+    )
     invalidate({ table: "billing_accounts", id: account.id })
   })
 }

@@ -19,6 +19,7 @@ import type { Sql } from "../../store/sql.ts"
 import { findUser } from "../../store/users.ts"
 import type { ChargeOutcome } from "../payments/provider.ts"
 import { type BillingDeps, auditSystem, providerOf, readAccount } from "./parts.ts"
+import { toWire } from "../to-wire.ts"
 
 /** The provider is asked again after this, then after twice as long, and so on. */
 const checkFirstMs = 30_000
@@ -235,13 +236,8 @@ function unheardOf(purchase: Purchase, nowMs: number): ChargeOutcome {
 export async function viewPurchase(sql: Sql, purchase: Purchase): Promise<CreditPurchase> {
   const user = purchase.createdBy === null ? null : await findUser(sql, purchase.createdBy)
   return {
-    id: purchase.id,
-    billing_account_id: purchase.billingAccountId,
-    status: purchase.status,
+    ...toWire(purchase, "id", "billingAccountId", "status", "createdAt", "updatedAt", "errorMessage"),
     amount_in_cents: Number(purchase.amountCents),
-    created_at: purchase.createdAt.toISOString(),
-    updated_at: purchase.updatedAt.toISOString(),
-    created_by_user: user && { id: user.id, email: user.email, name: user.name },
-    error_message: purchase.errorMessage,
+    created_by_user: user && toWire(user, "id", "email", "name"),
   }
 }

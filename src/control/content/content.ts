@@ -34,7 +34,7 @@ async function read(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["getContent"]>,
 ): Promise<KeptContent> {
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   await deps.content.settle(organizationId)
   return await change(deps, call, async ({ sql, now, audit }) => {
     const stored = await findContent(sql, organizationId, call.params.seq_id, now)
@@ -45,7 +45,7 @@ async function read(
         "conflict",
         "Cannot decrypt the content: it was encrypted with a key that the installation no longer has",
       )
-    await audit(eventOf(organizationId, "content.read", call.params.seq_id, null))
+    await audit("content.read", { organizationId, id: call.params.seq_id })
     return content
   })
 }
@@ -70,7 +70,7 @@ async function deleteOne(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["deleteContent"]>,
 ): Promise<void> {
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   const { seq_id } = call.params
   await deps.content.settle(organizationId)
   // A repeated deletion answers 404 in any case.
@@ -78,7 +78,7 @@ async function deleteOne(
     // A gateway that is storing it reads the deletion under the same lock.
     if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
     const state = await deleteContent(sql, organizationId, seq_id, now)
-    if (state !== "gone") await audit(eventOf(organizationId, "content.delete", seq_id, null))
+    if (state !== "gone") await audit("content.delete", { organizationId, id: seq_id })
     return state
   })
   if (found !== "deleted") throw notFound("content")
@@ -91,7 +91,7 @@ async function deleteMany(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["deleteContents"]>,
 ): Promise<{ deleted: number }> {
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   const { before, reference } = call.body
   const { database, clock, content } = deps
   const now = new Date(clock.nowMs())
@@ -108,7 +108,7 @@ async function deleteMany(
     await insertDeletion(sql, deletion, now)
     // The reference may name a person, so the log does not have it.
     const filter = { before: before ?? null, by_reference: reference !== undefined }
-    await audit(eventOf(organizationId, "content.delete", null, filter))
+    await audit("content.delete", { organizationId, id: null }, { after: filter })
   })
   let deleted = 0
   for (let step = deletedPerStep; step === deletedPerStep;) {
@@ -123,12 +123,12 @@ async function exportRange(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["exportContent"]>,
 ): Promise<DocumentStream> {
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   const { from, to } = call.query
   await deps.content.settle(organizationId)
   await change(deps, call, async ({ audit }) => {
     const range = { from: from ?? null, to: to ?? null }
-    await audit(eventOf(organizationId, "content.export", null, range))
+    await audit("content.export", { organizationId, id: null }, { after: range })
   })
   const range = {
     from: from === undefined ? null : new Date(from),
@@ -165,8 +165,4 @@ async function* linesOf(
     after = stored.at(-1) ?? null
     if (stored.length < exportedPerStep) return
   }
-}
-
-function eventOf(organizationId: string, action: string, seqId: string | null, after: unknown) {
-  return { organizationId, action, resource: { type: "content", id: seqId }, before: null, after }
 }

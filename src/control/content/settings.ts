@@ -36,14 +36,14 @@ const unsetVersion = 0n
 export function contentSettingsHandlers(deps: ContentControlDeps): Pick<Handlers<PlatformTable>, Names> {
   return {
     async getContentSettings(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const stored = await findContentSettings(deps.database, organizationId)
       call.header("etag", etag(stored?.version ?? unsetVersion))
       return await viewOf(deps, organizationId, stored)
     },
     putContentSettings: async (call) => await replaceSettings(deps, call),
     async getKeyContentSettings(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       await readKey(deps.database, organizationId, call.params.key_id)
       return await keyViewOf(deps.database, organizationId, call.params.key_id)
     },
@@ -55,7 +55,7 @@ async function replaceSettings(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["putContentSettings"]>,
 ): Promise<ContentSettings> {
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   const given = call.body
   checkKeys(deps, given.keep)
   checkPatterns(given)
@@ -73,12 +73,11 @@ async function replaceSettings(
       redactQuestionSet: given.redact.question_set,
       updatedAt: now,
     })
-    await audit({
-      organizationId,
-      action: "content_settings.replace",
-      resource: { type: "content_settings", id: organizationId },
-      ...difference(settingsOf(before), { ...given }),
-    })
+    await audit(
+      "content_settings.replace",
+      { organizationId, id: organizationId },
+      difference(settingsOf(before), { ...given }),
+    )
     invalidate({ table: "content_settings", id: organizationId })
     call.header("etag", etag(version))
   })
@@ -121,7 +120,7 @@ async function replaceKeySettings(
   deps: ContentControlDeps,
   call: CallOf<PlatformTable["putKeyContentSettings"]>,
 ): Promise<KeyContentSettings> {
-  const { organizationId } = acting(call).membership
+  const { organizationId } = acting(call)
   const { key_id } = call.params
   const { content } = call.body
   if (content) checkKeys(deps, content.keep)
@@ -141,13 +140,11 @@ async function replaceKeySettings(
       })
     } else await deleteKeyContent(sql, organizationId, key_id)
     const after = await keyViewOf(sql, organizationId, key_id)
-    await audit({
-      organizationId,
-      action: "content_settings.replace",
-      resource: { type: "api_key", id: key_id },
-      before: before.content,
-      after: after.content,
-    })
+    await audit(
+      "content_settings.replace",
+      { organizationId, id: key_id, resourceType: "api_key" },
+      { before: before.content, after: after.content },
+    )
     invalidate({ table: "key_content_settings", id: organizationId })
     return after
   })

@@ -215,13 +215,7 @@ async function recordRefusal(
   const { id, organizationId } = known.provider
   const caller = { principal: principalOf(known, []), request, idempotency: null }
   await change(deps, caller, async ({ audit }) => {
-    await audit({
-      organizationId,
-      action: "workload_identity_provider.exchange_refused",
-      resource: { type: "workload_identity_provider", id },
-      before: null,
-      after,
-    })
+    await audit("workload_identity_provider.exchange_refused", { organizationId, id }, { after })
   }).catch((error: unknown) => deps.log.error({ err: error }, "a refused exchange could not be recorded"))
 }
 

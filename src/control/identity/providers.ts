@@ -23,6 +23,7 @@ import { given, handlersOf, resource } from "../resource.ts"
 import type { CelPool } from "./cel-pool.ts"
 import { refuseOpenPolicy } from "./public-issuers.ts"
 import { checkProvider } from "./validation.ts"
+import { toWire } from "../to-wire.ts"
 
 interface ProviderDeps extends ControlDeps {
   readonly cel: CelPool
@@ -52,13 +53,13 @@ export function providerHandlers(deps: ProviderDeps): Pick<Handlers<Table>, Name
   const { find, get, create, update, remove } = handlersOf(deps, providers)
   return {
     async listWorkloadIdentityProviders(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       return (await listIdentityProviders(deps.database, organizationId)).map(toView)
     },
     async createWorkloadIdentityProvider(call) {
-      const { membership } = acting(call)
+      const { membership, organizationId } = acting(call)
       const fields = toFields(call.body)
-      const provider = { organizationId: membership.organizationId, ...fields }
+      const provider = { organizationId, ...fields }
       checkHeld(membership, grantedBy(fields))
       await checkProvider(provider, deps.cel)
       await refuseOpenPolicy(provider, call.body.public_issuer_confirmation, deps.cel)
@@ -188,7 +189,6 @@ function toView(provider: IdentityProvider): WorkloadIdentityProvider {
       permissions: [...permissions],
     })),
     policy_revision: Number(provider.policyRevision),
-    created_at: provider.createdAt.toISOString(),
-    updated_at: provider.updatedAt.toISOString(),
+    ...toWire(provider, "createdAt", "updatedAt"),
   }
 }

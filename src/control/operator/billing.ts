@@ -19,7 +19,7 @@ import {
   type LedgerRow,
 } from "../../store/ledger.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlDeps, change, found } from "../audited-change.ts"
+import { type AuditedViews, type ChangeScope, type ControlDeps, change, found } from "../audited-change.ts"
 
 interface BillingOperatorDeps extends ControlDeps {
   /** Puts into the ledger what this gateway's journal still holds, where it runs, and says what is left. */
@@ -85,7 +85,7 @@ async function enter(
     })
     if (!added) throw new Fault("conflict", `Cannot enter ${reference}: it is in the ledger already`)
     const after = { amount_cents: move.cents, reason: move.reason }
-    await auditAccount(scope, `billing.${kind}`, id, { before: null, after })
+    await auditAccount(scope, `billing.${kind}`, id, { after })
     const balance = (account?.balanceTicks ?? 0n) + ticks
     return { billing_account_id: id, reference, amount_cents: move.cents, balance_cents: centsExact(balance) }
   })
@@ -118,11 +118,11 @@ async function auditAccount(
   { sql, audit }: ChangeScope,
   action: string,
   id: string,
-  views: { readonly before: unknown; readonly after: unknown },
+  views: AuditedViews,
 ): Promise<void> {
   const organizations = await listOrganizationsOfBillingAccount(sql, id)
   for (const { id: organizationId } of organizations.toReversed())
-    await audit({ organizationId, action, resource: { type: "billing_account", id }, ...views })
+    await audit(action, { organizationId, id, resourceType: "billing_account" }, views)
 }
 
 const shown = ({ provider, mode }: BillingAccount): { provider: string; mode: string } => ({ provider, mode })

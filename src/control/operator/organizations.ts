@@ -5,22 +5,18 @@ import { Fault } from "../../contract/errors.ts"
 import type { ListedOrganization, OperatorTable } from "../../contract/operator.ts"
 import { verifyAudit } from "../../store/audit.ts"
 import { findBillingAccount } from "../../store/billing-accounts.ts"
-import {
-  type Organization,
-  deleteOrganization,
-  lockOrganization,
-  updateOrganization,
-} from "../../store/organizations.ts"
+import { type Organization, deleteOrganization } from "../../store/organizations.ts"
 import { deleteAlertsOf } from "../../store/alerts/rules.ts"
 import { deleteContentOf } from "../../store/content/content.ts"
 import { deleteFilesOf } from "../../store/files/files.ts"
 import { deleteSetsOf } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
-import { acting, change, difference, notFound } from "../audited-change.ts"
+import { acting, change, notFound } from "../audited-change.ts"
 import { openAccount } from "../first-start.ts"
 import { decideModelAccess, toRequest } from "../models.ts"
-import { insertOwned } from "../organizations.ts"
+import { changeOrganization, insertOwned } from "../organizations.ts"
+import { given } from "../resource.ts"
 import { toPolicy } from "../session-list.ts"
 import { createOneTimeLink } from "../sessions.ts"
 import { type OperatorDeps, signInAddress } from "./deps.ts"
@@ -44,7 +40,7 @@ export function organizationOperatorHandlers(deps: OperatorDeps): Pick<Handlers<
     changeSingleSignOn: async (call) => await changeSso(deps, call),
     deleteOrganization: async (call) => await endOrganization(deps, call),
     async decideModelAccess(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const { model: modelSku, state } = call.body
       const catalog = await deps.catalog()
       return await change(deps, call, async (scope) =>
@@ -112,29 +108,16 @@ async function changeLimits(
   deps: OperatorDeps,
   call: CallOf<OperatorTable["limitOrganization"]>,
 ): Promise<OutputOf<OperatorTable["limitOrganization"]>> {
-  const { organizationId: id } = acting(call).membership
+  const { organizationId: id } = acting(call)
   const { requests_per_minute, burst, regions } = call.body
-  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-    const before = await lockLive(sql, id)
-    const after = await updateOrganization(
-      sql,
-      id,
-      {
-        ...(requests_per_minute === undefined ? {} : { rateLimitPerMinute: requests_per_minute }),
-        ...(burst === undefined ? {} : { rateLimitBurst: burst }),
-        ...(regions === undefined ? {} : { visibleRegions: regions.length > 0 ? regions : null }),
-      },
-      now,
-    )
-    if (!after) throw notFound("organization")
-    await audit({
-      organizationId: id,
-      action: "organization.limit",
-      resource: { type: "organization", id },
-      ...difference(limitsOf(before), limitsOf(after)),
-    })
-    invalidate({ table: "organizations", id })
-    return { id, ...limitsOf(after) }
+  const fields = given({
+    rateLimitPerMinute: requests_per_minute,
+    rateLimitBurst: burst,
+    visibleRegions: regions?.length === 0 ? null : regions,
+  })
+  return await change(deps, call, async (scope) => {
+    const action = "organization.limit"
+    return { id, ...limitsOf(await changeOrganization(scope, id, { action, fields, view: limitsOf })) }
   })
 }
 
@@ -142,31 +125,18 @@ async function changeSso(
   deps: OperatorDeps,
   call: CallOf<OperatorTable["changeSingleSignOn"]>,
 ): Promise<OutputOf<OperatorTable["changeSingleSignOn"]>> {
-  const { organizationId: id } = acting(call).membership
+  const { organizationId: id } = acting(call)
   const { email_domains, groups, role, required } = call.body
-  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-    const before = await lockLive(sql, id)
-    const after = await updateOrganization(
-      sql,
-      id,
-      {
-        ...(email_domains === undefined ? {} : { ssoEmailDomains: email_domains }),
-        ...(groups === undefined ? {} : { ssoGroups: groups }),
-        ...(role === undefined ? {} : { ssoRole: role }),
-        ...(required === undefined ? {} : { ssoRequired: required }),
-      },
-      now,
-    )
-    if (!after) throw notFound("organization")
-    await audit({
-      organizationId: id,
-      action: "organization.update",
-      resource: { type: "organization", id },
-      ...difference(toPolicy(before), toPolicy(after)),
-    })
-    invalidate({ table: "organizations", id })
-    return { id, ...toPolicy(after) }
+  const fields = given({
+    ssoEmailDomains: email_domains,
+    ssoGroups: groups,
+    ssoRole: role,
+    ssoRequired: required,
   })
+  return await change(deps, call, async (scope) => ({
+    id,
+    ...toPolicy(await changeOrganization(scope, id, { fields, view: toPolicy })),
+  }))
 }
 
 /** Keys still authenticate and find nothing. The organization's texts, in question sets, kept content and files, are deleted. */
@@ -174,7 +144,7 @@ async function endOrganization(
   deps: OperatorDeps,
   call: CallOf<OperatorTable["deleteOrganization"]>,
 ): Promise<void> {
-  const { organizationId: id } = acting(call).membership
+  const { organizationId: id } = acting(call)
   await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const ended = await deleteOrganization(sql, id, now)
     if (!ended) throw notFound("organization")
@@ -182,21 +152,9 @@ async function endOrganization(
     await deleteSetsOf(sql, id)
     await deleteContentOf(sql, id)
     await deleteFilesOf(sql, id)
-    await audit({
-      organizationId: id,
-      action: "organization.delete",
-      resource: { type: "organization", id },
-      before: { name: ended.name },
-      after: null,
-    })
+    await audit("organization.delete", { organizationId: id, id }, { before: { name: ended.name } })
     invalidate({ table: "organizations", id })
   })
-}
-
-async function lockLive(sql: Sql, id: string): Promise<Organization> {
-  const organization = await lockOrganization(sql, id)
-  if (!organization || organization.deletedAt !== null) throw notFound("organization")
-  return organization
 }
 
 function limitsOf({ rateLimitPerMinute, rateLimitBurst, visibleRegions }: Organization) {

@@ -36,7 +36,7 @@ async function makeLink(deps: OperatorDeps, call: CallOf<OperatorTable["createSi
     if (!user)
       throw new Fault("not_found", `Cannot find ${email ? `a user with the address ${email}` : "a user"}`)
     const link = await linkFor(deps, scope, user)
-    await tellOrganizations(scope, user.id, "user.create_link", { type: "user", id: user.id })
+    await tellOrganizations(scope, user.id, { action: "user.create_link" })
     return link
   })
 }
@@ -55,7 +55,7 @@ async function resetPassword(
     const ended = await revokeSessionsOfUser(sql, user.id, now)
     for (const { id } of ended) invalidate({ table: "sessions", id })
     const link = await linkFor(deps, scope, user)
-    await tellOrganizations(scope, user.id, "user.reset_password", { type: "user", id: user.id })
+    await tellOrganizations(scope, user.id, { action: "user.reset_password" })
     return { ...link, sessions_ended: ended.length }
   })
 }

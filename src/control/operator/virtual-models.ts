@@ -12,9 +12,9 @@ type Names = "listVirtualModels" | "saveVirtualModel" | "removeVirtualModel"
 export function virtualModelOperatorHandlers(deps: OperatorDeps): Pick<Handlers<OperatorTable>, Names> {
   return {
     listVirtualModels: async (call) =>
-      (await listVirtualModels(deps.database, acting(call).membership.organizationId)).map(toView),
+      (await listVirtualModels(deps.database, acting(call).organizationId)).map(toView),
     async saveVirtualModel(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const { name, ...fields } = call.body
       const rule = requireRule(fields)
       const catalog = await deps.catalog()
@@ -24,7 +24,7 @@ export function virtualModelOperatorHandlers(deps: OperatorDeps): Pick<Handlers<
       })
     },
     async removeVirtualModel(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       const { name } = call.params
       await change(deps, call, async (scope) => {
         const all = await lockAll(scope.sql, organizationId)

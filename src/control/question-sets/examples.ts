@@ -58,7 +58,7 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
       await change(deps, call, async ({ sql, audit }) => {
         const set = await lockReadSet(sql, membership, call.params.set_id)
         if (!(await deleteExample(sql, set.id, call.params.example_id))) throw notFound("example")
-        await audit(eventOf(set, "question_set.example.delete", { id: call.params.example_id }, null))
+        await audit("question_set.example.delete", set, { before: { id: call.params.example_id } })
       })
     },
     async listQuestionSetCases(call) {
@@ -76,7 +76,7 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
       await change(deps, call, async ({ sql, audit }) => {
         const set = await lockReadSet(sql, membership, call.params.set_id)
         if (!(await deleteCase(sql, set.id, call.params.case_id))) throw notFound("case")
-        await audit(eventOf(set, "question_set.case.delete", { id: call.params.case_id }, null))
+        await audit("question_set.case.delete", set, { before: { id: call.params.case_id } })
       })
     },
   }
@@ -133,11 +133,11 @@ async function addRows(
   isReplacing: boolean,
   report = new Report(),
 ): Promise<AddedRows> {
-  const { membership } = acting(call)
+  const { membership, organizationId } = acting(call)
   return await change(deps, call, async (scope) => {
     const { sql, audit } = scope
     // Two that add to sets of the same organization are measured one after the other.
-    await lockOrganization(sql, membership.organizationId)
+    await lockOrganization(sql, organizationId)
     const set = await lockReadSet(sql, membership, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     const known = await knownRows(sql, set.id, rows)
@@ -145,13 +145,10 @@ async function addRows(
     for (const row of rows) addRow(row, { questions, known, changed, isReplacing, report })
     await store(deps, scope, set, changed)
     const wire = report.toWire()
-    await audit(
-      eventOf(set, "question_set.examples.add", null, {
-        added: wire.added,
-        updated: wire.updated,
-        refused: wire.refused_count + wire.contradictions_count,
-      }),
-    )
+    const refused = wire.refused_count + wire.contradictions_count
+    await audit("question_set.examples.add", set, {
+      after: { added: wire.added, updated: wire.updated, refused },
+    })
     return wire
   })
 }
@@ -257,14 +254,14 @@ async function upload(
   deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["uploadQuestionSetExamples"]>,
 ): Promise<AddedRows> {
-  const { membership } = acting(call)
+  const { membership, organizationId } = acting(call)
   // Before a thread works on it: whose set it is.
   const set = await readSet(deps.database, membership, call.params.set_id)
   const { questions } = decodeContent((await readVersion(deps.database, set, "latest")).content)
   const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
   const format: UploadFormat = isCsv ? "csv" : "jsonl"
   const job = { format, bytes: call.body, questions: questions.map(({ name }) => name) }
-  const uploaded = await readUpload(membership.organizationId, job, call.request.signal)
+  const uploaded = await readUpload(organizationId, job, call.request.signal)
   const report = new Report()
   const rows = uploaded.flatMap((row, at) => {
     if (typeof row !== "string") return [{ row: at + 1, ...row }]
@@ -278,9 +275,9 @@ async function relabel(
   deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["updateQuestionSetExample"]>,
 ): Promise<WireExample> {
-  const { membership } = acting(call)
+  const { membership, organizationId } = acting(call)
   return await change(deps, call, async ({ sql, now, audit }) => {
-    await lockOrganization(sql, membership.organizationId)
+    await lockOrganization(sql, organizationId)
     const set = await lockReadSet(sql, membership, call.params.set_id)
     const before = await findExample(sql, set.id, call.params.example_id)
     if (!before) throw notFound("example")
@@ -296,7 +293,7 @@ async function relabel(
     if (!after) throw notFound("example")
     await checkStorage(sql, set, "labels")
     const shown = (example: Example) => ({ id: example.id, labels: decodeLabels(example.labels) })
-    await audit(eventOf(set, "question_set.example.update", shown(before), shown(after)))
+    await audit("question_set.example.update", set, { before: shown(before), after: shown(after) })
     return toExample(deps.content.cipher, after)
   })
 }
@@ -305,9 +302,9 @@ async function freeze(
   deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["addQuestionSetCases"]>,
 ): Promise<{ added: number; updated: number }> {
-  const { membership } = acting(call)
+  const { membership, organizationId } = acting(call)
   return await change(deps, call, async ({ sql, now, audit }) => {
-    await lockOrganization(sql, membership.organizationId)
+    await lockOrganization(sql, organizationId)
     const set = await lockReadSet(sql, membership, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     let added = 0
@@ -328,7 +325,7 @@ async function freeze(
       throw new Fault("conflict", `Cannot add the cases: at most ${questionSetLimits.casesMax} are kept`)
     await checkStorage(sql, set, "cases")
     const counts = { added, updated: call.body.cases.length - added }
-    await audit(eventOf(set, "question_set.cases.add", null, counts))
+    await audit("question_set.cases.add", set, { after: counts })
     return counts
   })
 }
@@ -345,11 +342,6 @@ export function readOrRefuse(
       details: [{ path: "labels", message: error.message }],
     })
   }
-}
-
-function eventOf(set: QuestionSet, action: string, before: unknown, after: unknown) {
-  const resource = { type: "question_set", id: set.id }
-  return { organizationId: set.organizationId, action, resource, before, after }
 }
 
 // Written by the functions above.

@@ -110,24 +110,18 @@ async function start(
   kind: Job["kind"],
   read: (set: QuestionSet, scope: ChangeScope) => Promise<unknown>,
 ): Promise<SetJob> {
-  const { principal, membership } = acting(call)
+  const { principal, membership, organizationId } = acting(call)
   checkMayInfer(membership)
   return await change(deps, call, async (scope) => {
     const set = await lockReadSet(scope.sql, membership, call.params.set_id)
     const input = await read(set, scope)
-    if (!(await isRoomForJob(scope.sql, membership.organizationId)))
+    if (!(await isRoomForJob(scope.sql, organizationId)))
       throw new Fault(
         "conflict",
         `Cannot start the job: ${openJobsMax} of the organization are waiting or running`,
       )
     const job = await addJob(deps, scope, set, { kind, input, principal })
-    await scope.audit({
-      organizationId: set.organizationId,
-      action: `question_set.${kind}`,
-      resource: { type: "question_set", id: set.id },
-      before: null,
-      after: { job: job.id, ...(input as object) },
-    })
+    await scope.audit(`question_set.${kind}`, set, { after: { job: job.id, ...(input as object) } })
     return toJob(job)
   })
 }

@@ -93,10 +93,7 @@ async function labelsChanged(
   const after = await updateSet(sql, set.id, {}, now)
   if (!after) throw notFound("question set")
   const shown = (version: number | null): unknown => (version === null ? null : { label, version })
-  await audit({
-    organizationId: set.organizationId,
-    action: label === "production" ? "question_set.publish" : "question_set.label",
-    resource: { type: "question_set", id: set.id },
+  await audit(label === "production" ? "question_set.publish" : "question_set.label", set, {
     before: shown(versions.before),
     after: shown(versions.after),
   })

@@ -43,7 +43,7 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
   const { database } = deps
   return {
     async listQuestionSets(call) {
-      const { organizationId } = acting(call).membership
+      const { organizationId } = acting(call)
       return toList(await pageSets(database, organizationId, call.query), (set) => ({
         ...toSummary(set, decodeContent(set.content), set.production),
         examples: set.examples,
@@ -140,13 +140,11 @@ async function insert(deps: QuestionSetDeps, scope: ChangeScope, given: NewSet):
   const { text, hash } = encodeContent(content)
   const note = given.note ?? ""
   await insertVersion(sql, { setId: id, number: 1, hash, content: text, note, createdBy, createdAt: now })
-  await audit({
-    organizationId,
-    action: "question_set.create",
-    resource: { type: "question_set", id },
-    before: null,
-    after: { name, description, version: 1, hash },
-  })
+  await audit(
+    "question_set.create",
+    { organizationId, id },
+    { after: { name, description, version: 1, hash } },
+  )
   invalidate({ table: "question_sets", id: organizationId })
   return set
 }
@@ -155,13 +153,13 @@ async function importFile(
   deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["importQuestionSet"]>,
 ): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
-  const { principal, membership } = acting(call)
+  const { principal, membership, organizationId } = acting(call)
   const { yaml, note } = call.body
-  const file = await threads.run(membership.organizationId, readFileTask, yaml, call.request.signal)
+  const file = await threads.run(organizationId, readFileTask, yaml, call.request.signal)
   const { name, description, ...content } = file
   const id = deps.ids.next("qs")
   return await change(deps, call, async (scope) => {
-    const before = await lockSet(scope.sql, membership.organizationId, name)
+    const before = await lockSet(scope.sql, organizationId, name)
     if (!before || before.name !== name) {
       const set = await insert(deps, scope, { id, name, description, content, principal, membership, note })
       return { set: await toView(scope.sql, set), result: "created" as const }
@@ -251,10 +249,7 @@ async function revise(
     throw isUniqueViolation(error) ? nameTaken(revision.name ?? "") : error
   })
   if (!after) throw notFound("question set")
-  await audit({
-    organizationId: before.organizationId,
-    action: "question_set.update",
-    resource: { type: "question_set", id: before.id },
+  await audit("question_set.update", before, {
     before: { ...settingsOf(before), version: before.latest, hash: old.hash },
     after: { ...settingsOf(after), version: after.latest, hash: added?.hash ?? old.hash },
   })
@@ -304,13 +299,7 @@ async function remove(
   await change(deps, call, async ({ sql, audit, invalidate }) => {
     const set = await lockReadSet(sql, membership, call.params.set_id)
     await deleteSet(sql, set.id)
-    await audit({
-      organizationId: set.organizationId,
-      action: "question_set.delete",
-      resource: { type: "question_set", id: set.id },
-      before: { ...settingsOf(set), version: set.latest },
-      after: null,
-    })
+    await audit("question_set.delete", set, { before: { ...settingsOf(set), version: set.latest } })
     invalidate({ table: "question_sets", id: set.organizationId })
   })
 }

@@ -45,7 +45,7 @@ export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof review
       if (data.length > 0)
         await change(deps, { ...call, idempotency: null }, async ({ audit }) => {
           const sequences = [...new Set(data.map(({ seq_id }) => seq_id))]
-          await audit(eventOf(set, "review.read", null, { sequences }))
+          await audit("review.read", reviewed(set), { after: { sequences } })
         })
       return { data, next_cursor: nextCursor }
     },
@@ -62,7 +62,10 @@ export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof review
       return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         const set = await lockReadSet(sql, membership, call.params.set_id)
         await updateSet(sql, set.id, { reviewSampleRate: sample_rate }, now)
-        await audit(eventOf(set, "review.settings", { sample_rate: set.reviewSampleRate }, { sample_rate }))
+        await audit("review.settings", reviewed(set), {
+          before: { sample_rate: set.reviewSampleRate },
+          after: { sample_rate },
+        })
         invalidate({ table: "question_sets", id: set.organizationId })
         return { sample_rate }
       })
@@ -102,7 +105,9 @@ async function decide(
       at: now,
     })
     const state = await updateState(sql, item)
-    await audit(eventOf(set, "review.decide", null, { item: item.id, question: item.question, decision }))
+    await audit("review.decide", reviewed(set), {
+      after: { item: item.id, question: item.question, decision },
+    })
     return await viewOf(sql, { ...item, state }, content, reviewer)
   })
 }
@@ -125,7 +130,7 @@ async function undo(
     await takeBack(scope, item, own)
     await deleteReview(sql, item.id, reviewer)
     const state = await updateState(sql, item)
-    await audit(eventOf(set, "review.undo", { item: item.id, decision: own.decision }, null))
+    await audit("review.undo", reviewed(set), { before: { item: item.id, decision: own.decision } })
     return await viewOf(sql, { ...item, state }, content, reviewer)
   })
 }
@@ -276,10 +281,12 @@ function toView(
   }
 }
 
-function eventOf(set: QuestionSet, action: string, before: unknown, after: unknown) {
-  const resource = { type: "question_set", id: set.id }
-  return { organizationId: set.organizationId, action, resource, before, after }
-}
+/** In the audit log it is the set that is reviewed. */
+const reviewed = ({ organizationId, id }: QuestionSet) => ({
+  organizationId,
+  id,
+  resourceType: "question_set",
+})
 
 async function summarize(
   deps: ContentControlDeps,

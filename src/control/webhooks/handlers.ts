@@ -26,10 +26,11 @@ import { type ListedWebhook, webhooks } from "../../store/alerts/webhooks.ts"
 import { sealText } from "../../store/content/cipher.ts"
 import type { ContentAccess } from "../content/parts.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ControlDeps, acting, auditResource, change, found, toList } from "../audited-change.ts"
+import { type ControlDeps, acting, change, found, toList } from "../audited-change.ts"
 import { creatorOf } from "../keys.ts"
 import { add, given, handlersOf, replace, resource, changeView } from "../resource.ts"
 import { eventBody, urlRefusal } from "./send.ts"
+import { toWire } from "../to-wire.ts"
 
 type Table = typeof webhookTable
 
@@ -88,8 +89,7 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof webhookTable
 }
 
 async function create(deps: WebhookDeps, call: CallOf<Table["createWebhook"]>): Promise<WebhookWithSecret> {
-  const { principal, membership } = acting(call)
-  const { organizationId } = membership
+  const { principal, organizationId } = acting(call)
   checkUrl(deps, call.body.url)
   const secret = newWebhookSecret()
   return await change(deps, call, async (scope) => {
@@ -172,7 +172,7 @@ async function resend(
     const requeued = await requeueDelivery(sql, webhook.id, call.params.delivery_id, now)
     const delivery = found(requeued, "delivery")
     const sent = { delivery_id: delivery.id, event_id: delivery.eventId }
-    await auditResource(scope, "webhook.resend", webhook, { before: null, after: sent })
+    await scope.audit("webhook.resend", webhook, { after: sent })
     invalidate({ table: "deliveries", id: delivery.id })
     return toDelivery(delivery)
   })
@@ -206,14 +206,9 @@ function settingsOf(webhook: ListedWebhook): Record<string, unknown> {
 
 function toView(webhook: ListedWebhook): WebhookView {
   return {
-    id: webhook.id,
-    url: webhook.url,
-    description: webhook.description,
+    ...toWire(webhook, "id", "url", "description", "enabled", "disabledReason", "previousSecretExpiresAt"),
     // Written by these handlers, whose schema allows no others.
     events: [...webhook.events] as WebhookEvent[],
-    enabled: webhook.enabled,
-    disabled_reason: webhook.disabledReason,
-    previous_secret_expires_at: webhook.previousSecretExpiresAt?.toISOString() ?? null,
     last_delivery:
       webhook.lastState === null || webhook.lastAt === null
         ? null
@@ -222,21 +217,10 @@ function toView(webhook: ListedWebhook): WebhookView {
   }
 }
 
-function toDeliveryItem(delivery: Delivery): WebhookDeliveryItem {
-  return {
-    id: delivery.id,
-    event_id: delivery.eventId,
-    type: delivery.type,
-    state: delivery.state,
-    attempts: delivery.attempts,
-    status: delivery.status,
-    duration_ms: delivery.durationMs,
-    error: delivery.error,
-    created_at: delivery.createdAt.toISOString(),
-    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
-    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
-  }
-}
+const toDeliveryItem = (delivery: Delivery): WebhookDeliveryItem => ({
+  ...toWire(delivery, "id", "eventId", "type", "state", "attempts", "status", "durationMs", "error"),
+  ...toWire(delivery, "createdAt", "lastAttemptAt", "nextAttemptAt"),
+})
 
 const toDelivery = (delivery: Delivery): WebhookDelivery => ({
   ...toDeliveryItem(delivery),
