@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { endpointGroup } from "./endpoint-group.ts"
 import { isTagFilter } from "./tags.ts"
+import { namedObject } from "./named-object.ts"
 
 export const dimensions = [
   "model",
@@ -147,67 +148,61 @@ const measures = {
 
 const CountRow = z.object({ key: z.string(), count: Long })
 
-export const OverviewResponse = z
-  .object({
-    range: Range,
-    summary: z.object({ ...measures, error_rate: z.number().describe("Failed divided by all requests.") }),
-    timeseries: z.object({
-      bucket_ms: Long,
-      buckets: z.array(z.object({ t0: Long, t1: Long, ...measures })),
-    }),
-    breakdown: z.object({
-      dim: GroupBy,
-      metric: z.enum(metrics),
-      rows: z.array(z.object({ key: z.string(), count: Long, value: z.number() })),
-    }),
-    status: z.object({ rows: z.array(CountRow) }),
-    tool_calls: z.object({ rows: z.array(CountRow) }),
-  })
-  .meta({ id: "OverviewResponse" })
-export type OverviewResponse = z.infer<typeof OverviewResponse>
-
-export const GroupedTimeseriesResponse = z
-  .object({
-    range: Range,
+export const OverviewResponse = namedObject("OverviewResponse", {
+  range: Range,
+  summary: z.object({ ...measures, error_rate: z.number().describe("Failed divided by all requests.") }),
+  timeseries: z.object({
+    bucket_ms: Long,
+    buckets: z.array(z.object({ t0: Long, t1: Long, ...measures })),
+  }),
+  breakdown: z.object({
     dim: GroupBy,
     metric: z.enum(metrics),
-    bucket_ms: Long,
-    buckets: z.array(z.object({ t0: Long, t1: Long })),
-    series: z.array(
-      z.object({
-        key: z.string().nullable().describe("Null for all groups that are not among the top."),
-        values: z.array(z.number()),
-      }),
-    ),
-  })
-  .meta({ id: "GroupedTimeseriesResponse" })
+    rows: z.array(z.object({ key: z.string(), count: Long, value: z.number() })),
+  }),
+  status: z.object({ rows: z.array(CountRow) }),
+  tool_calls: z.object({ rows: z.array(CountRow) }),
+})
+export type OverviewResponse = z.infer<typeof OverviewResponse>
+
+export const GroupedTimeseriesResponse = namedObject("GroupedTimeseriesResponse", {
+  range: Range,
+  dim: GroupBy,
+  metric: z.enum(metrics),
+  bucket_ms: Long,
+  buckets: z.array(z.object({ t0: Long, t1: Long })),
+  series: z.array(
+    z.object({
+      key: z.string().nullable().describe("Null for all groups that are not among the top."),
+      values: z.array(z.number()),
+    }),
+  ),
+})
 export type GroupedTimeseriesResponse = z.infer<typeof GroupedTimeseriesResponse>
 
 const Words = z.string().nullable()
 
-export const Sequence = z
-  .object({
-    seq_id: z.string(),
-    timestamp: Long.describe("Unix ms at which the request began."),
-    model: z.string(),
-    call_source: z.string(),
-    result: z.string(),
-    input_tokens: Long.describe("Without cached ones."),
-    cached_input_tokens: Long,
-    output_tokens: Long,
-    gateway_latency_ms: Long,
-    seq_duration_ms: Long,
-    tool_calls: z.array(z.string()),
-    api_key_id: Words,
-    client_ip: Words,
-    client_ua: Words,
-    error_code: Words,
-    error_message: Words,
-    inference_type: Words,
-    request_id: Words,
-    stop_reason: Words,
-  })
-  .meta({ id: "Sequence" })
+export const Sequence = namedObject("Sequence", {
+  seq_id: z.string(),
+  timestamp: Long.describe("Unix ms at which the request began."),
+  model: z.string(),
+  call_source: z.string(),
+  result: z.string(),
+  input_tokens: Long.describe("Without cached ones."),
+  cached_input_tokens: Long,
+  output_tokens: Long,
+  gateway_latency_ms: Long,
+  seq_duration_ms: Long,
+  tool_calls: z.array(z.string()),
+  api_key_id: Words,
+  client_ip: Words,
+  client_ua: Words,
+  error_code: Words,
+  error_message: Words,
+  inference_type: Words,
+  request_id: Words,
+  stop_reason: Words,
+})
 export type Sequence = z.infer<typeof Sequence>
 
 export const access = { principals: ["session", "key", "workload"], permission: "api-read" } as const

@@ -5,6 +5,7 @@ import { Document } from "./endpoint.ts"
 import { anyone, apiAdmin, endpointGroup } from "./endpoint-group.ts"
 import { Datetime } from "./platform/field-schemas.ts"
 import { tagKeyForm } from "./tags.ts"
+import { namedObject } from "./named-object.ts"
 
 const everyone = ["session", "key", "workload"] as const
 const read = { principals: everyone, permission: "api-read" } as const
@@ -20,29 +21,25 @@ const threshold = z.int().positive().max(thresholdCentsMax).nullable()
 
 const SpendControlAlert = z.object({ threshold_cents: cents }).meta({ id: "SpendControlAlert" })
 
-export const SpendControls = z
-  .object({
-    billing_account_id: z.string(),
-    prepaid_low_balance_warning: SpendControlAlert.nullable().describe("Null when disabled."),
-    usage_spend_cutoff: z
-      .object({ threshold_cents: cents, local_state: z.enum(["ok", "blocked"]) })
-      .meta({ id: "UsageSpendCutoffControl" })
-      .nullable()
-      .describe("Null when disabled."),
-    usage_spend_warning: SpendControlAlert.nullable().describe("Null when disabled."),
-  })
-  .meta({ id: "SpendControls" })
+export const SpendControls = namedObject("SpendControls", {
+  billing_account_id: z.string(),
+  prepaid_low_balance_warning: SpendControlAlert.nullable().describe("Null when disabled."),
+  usage_spend_cutoff: z
+    .object({ threshold_cents: cents, local_state: z.enum(["ok", "blocked"]) })
+    .meta({ id: "UsageSpendCutoffControl" })
+    .nullable()
+    .describe("Null when disabled."),
+  usage_spend_warning: SpendControlAlert.nullable().describe("Null when disabled."),
+})
 export type SpendControls = z.infer<typeof SpendControls>
 
-export const AutoRefill = z
-  .object({
-    enabled: z.boolean(),
-    threshold_cents: cents.nullable().describe("A balance of this or less triggers a refill."),
-    recharge_to_cents: cents
-      .nullable()
-      .describe("Target balance after a refill; a purchase is 1,000 to 50,000 cents, so it may be exceeded."),
-  })
-  .meta({ id: "PrepaidAutoRefillSummary" })
+export const AutoRefill = namedObject("PrepaidAutoRefillSummary", {
+  enabled: z.boolean(),
+  threshold_cents: cents.nullable().describe("A balance of this or less triggers a refill."),
+  recharge_to_cents: cents
+    .nullable()
+    .describe("Target balance after a refill; a purchase is 1,000 to 50,000 cents, so it may be exceeded."),
+})
 export type AutoRefill = z.infer<typeof AutoRefill>
 
 const entitlementStates = [
@@ -55,25 +52,23 @@ const entitlementStates = [
 ] as const
 export type EntitlementState = (typeof entitlementStates)[number]
 
-export const BillingAccount = z
-  .object({
-    id: z.string(),
-    billing_email: z.string(),
-    billing_mode: z.enum(["prepaid", "postpaid"]),
-    created_at: Datetime,
-    updated_at: Datetime,
-    credit_balance_cents: cents.describe(
-      "Prepaid balance in whole cents, rounded down; also while the account is postpaid.",
-    ),
-    has_default_payment_method: z.boolean(),
-    payment_method_required: z.boolean(),
-    payment_method_description: z.string().nullable(),
-    prepaid_entitlement_state: z.enum(entitlementStates),
-    balance_checked_at: Datetime.nullable(),
-    auto_refill: AutoRefill.nullable().optional().describe("Only when asked for."),
-    spend_controls: SpendControls.nullable().optional().describe("Only when asked for."),
-  })
-  .meta({ id: "BillingAccount" })
+export const BillingAccount = namedObject("BillingAccount", {
+  id: z.string(),
+  billing_email: z.string(),
+  billing_mode: z.enum(["prepaid", "postpaid"]),
+  created_at: Datetime,
+  updated_at: Datetime,
+  credit_balance_cents: cents.describe(
+    "Prepaid balance in whole cents, rounded down; also while the account is postpaid.",
+  ),
+  has_default_payment_method: z.boolean(),
+  payment_method_required: z.boolean(),
+  payment_method_description: z.string().nullable(),
+  prepaid_entitlement_state: z.enum(entitlementStates),
+  balance_checked_at: Datetime.nullable(),
+  auto_refill: AutoRefill.nullable().optional().describe("Only when asked for."),
+  spend_controls: SpendControls.nullable().optional().describe("Only when asked for."),
+})
 export type BillingAccount = z.infer<typeof BillingAccount>
 
 const sections = ["auto_refill", "spend_controls", "all"] as const
@@ -81,90 +76,80 @@ const sectionsCharactersMax = 256
 
 const purchaseStatuses = ["processing", "succeeded", "failed", "action_required", "timed_out"] as const
 
-export const CreditPurchase = z
-  .object({
-    id: z.string(),
-    billing_account_id: z.string(),
-    status: z.enum(purchaseStatuses),
-    amount_in_cents: cents.nullable(),
-    created_at: Datetime,
-    updated_at: Datetime,
-    created_by_user: z
-      .object({ id: z.string(), email: z.string(), name: z.string().nullable() })
-      .meta({ id: "CreditPurchaseUser" })
-      .nullable()
-      .describe("Null for system purchases."),
-    error_message: z.string().nullable(),
-  })
-  .meta({ id: "CreditPurchase" })
+export const CreditPurchase = namedObject("CreditPurchase", {
+  id: z.string(),
+  billing_account_id: z.string(),
+  status: z.enum(purchaseStatuses),
+  amount_in_cents: cents.nullable(),
+  created_at: Datetime,
+  updated_at: Datetime,
+  created_by_user: z
+    .object({ id: z.string(), email: z.string(), name: z.string().nullable() })
+    .meta({ id: "CreditPurchaseUser" })
+    .nullable()
+    .describe("Null for system purchases."),
+  error_message: z.string().nullable(),
+})
 export type CreditPurchase = z.infer<typeof CreditPurchase>
 
 export const usageSpendRanges = ["30d", "90d", "ytd"] as const
 
-export const UsageSpend = z
-  .object({
-    bucket_ms: z.int(),
-    buckets: z.array(
-      z
-        .object({
-          date: z.iso.date(),
-          t0: z.int().describe("Unix milliseconds, inclusive."),
-          t1: z.int().describe("Unix milliseconds, exclusive."),
-          total_cents: z.number(),
-          model_totals_cents: z.record(z.string(), z.number()),
-          tag_totals_cents: z
-            .record(z.string(), z.number())
-            .optional()
-            .describe('By value of the tag that was asked for; "" for requests without it.'),
-        })
-        .meta({ id: "UsageSpendBucket" }),
-    ),
-    models: z.array(z.object({ model: z.string(), total_cents: z.number() })),
-    tags: z
-      .array(z.object({ value: z.string(), total_cents: z.number() }))
-      .optional()
-      .describe("By value of the tag that was asked for, as far back as requests are kept."),
-    range_start: Datetime.describe("Inclusive."),
-    range_end: Datetime.describe("Exclusive."),
-  })
-  .meta({ id: "UsageSpend" })
+export const UsageSpend = namedObject("UsageSpend", {
+  bucket_ms: z.int(),
+  buckets: z.array(
+    z
+      .object({
+        date: z.iso.date(),
+        t0: z.int().describe("Unix milliseconds, inclusive."),
+        t1: z.int().describe("Unix milliseconds, exclusive."),
+        total_cents: z.number(),
+        model_totals_cents: z.record(z.string(), z.number()),
+        tag_totals_cents: z
+          .record(z.string(), z.number())
+          .optional()
+          .describe('By value of the tag that was asked for; "" for requests without it.'),
+      })
+      .meta({ id: "UsageSpendBucket" }),
+  ),
+  models: z.array(z.object({ model: z.string(), total_cents: z.number() })),
+  tags: z
+    .array(z.object({ value: z.string(), total_cents: z.number() }))
+    .optional()
+    .describe("By value of the tag that was asked for, as far back as requests are kept."),
+  range_start: Datetime.describe("Inclusive."),
+  range_end: Datetime.describe("Exclusive."),
+})
 export type UsageSpend = z.infer<typeof UsageSpend>
 
-const PaymentMethodSetup = z
-  .object({
-    setup_url: z.url().nullable().describe("Where to enter a payment method; null when one is there now."),
-    payment_method_description: z.string().nullable(),
-  })
-  .meta({ id: "PaymentMethodSetup" })
+const PaymentMethodSetup = namedObject("PaymentMethodSetup", {
+  setup_url: z.url().nullable().describe("Where to enter a payment method; null when one is there now."),
+  payment_method_description: z.string().nullable(),
+})
 
-export const InvoiceLine = z
-  .object({
-    model: z.string(),
-    requests: z.int(),
-    input_tokens: z.int(),
-    cached_input_tokens: z.int(),
-    output_tokens: z.int(),
-    amount_cents: z.number(),
-  })
-  .meta({ id: "InvoiceLine" })
+export const InvoiceLine = namedObject("InvoiceLine", {
+  model: z.string(),
+  requests: z.int(),
+  input_tokens: z.int(),
+  cached_input_tokens: z.int(),
+  output_tokens: z.int(),
+  amount_cents: z.number(),
+})
 
-export const Invoice = z
-  .object({
-    id: z.string(),
-    billing_account_id: z.string(),
-    number: z.int().describe("From 1, without gaps, per account."),
-    billing_mode: z.enum(["prepaid", "postpaid"]),
-    status: z.enum(["paid", "open", "payment_failed"]),
-    period_start: z.iso.date(),
-    period_end: z.iso.date().describe("Exclusive."),
-    usage_cents: z.number(),
-    credits_cents: z.number().describe("Credits, purchases and adjustments of the period."),
-    amount_due_cents: cents,
-    lines: z.array(InvoiceLine),
-    issued_at: Datetime,
-    paid_at: Datetime.nullable(),
-  })
-  .meta({ id: "Invoice" })
+export const Invoice = namedObject("Invoice", {
+  id: z.string(),
+  billing_account_id: z.string(),
+  number: z.int().describe("From 1, without gaps, per account."),
+  billing_mode: z.enum(["prepaid", "postpaid"]),
+  status: z.enum(["paid", "open", "payment_failed"]),
+  period_start: z.iso.date(),
+  period_end: z.iso.date().describe("Exclusive."),
+  usage_cents: z.number(),
+  credits_cents: z.number().describe("Credits, purchases and adjustments of the period."),
+  amount_due_cents: cents,
+  lines: z.array(InvoiceLine),
+  issued_at: Datetime,
+  paid_at: Datetime.nullable(),
+})
 export type Invoice = z.infer<typeof Invoice>
 
 const webhookBytesMax = 1024 * 1024

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { Document } from "./endpoint.ts"
 import { apiAdmin, endpointGroup } from "./endpoint-group.ts"
 import { IdWith, Datetime, GivenTime, Text } from "./platform/field-schemas.ts"
+import { namedObject, namedStrictObject } from "./named-object.ts"
 
 export const contentLevels = ["nothing", "answers", "evidence_and_answers"] as const
 export type ContentLevel = (typeof contentLevels)[number]
@@ -30,18 +31,16 @@ const RedactionPattern = z.strictObject({
     .describe("A regular expression of RE2: no backreferences, no lookaround, linear in time."),
 })
 
-const Redaction = z
-  .strictObject({
-    patterns: z
-      .array(RedactionPattern)
-      .max(contentLimits.patternsMax)
-      .default([])
-      .describe("What matches is replaced before anything is written to a disk."),
-    question_set: SetReference.nullable()
-      .default(null)
-      .describe("Sentences of the evidence that this set answers with yes, or abstains from, are replaced."),
-  })
-  .meta({ id: "ContentRedaction" })
+const Redaction = namedStrictObject("ContentRedaction", {
+  patterns: z
+    .array(RedactionPattern)
+    .max(contentLimits.patternsMax)
+    .default([])
+    .describe("What matches is replaced before anything is written to a disk."),
+  question_set: SetReference.nullable()
+    .default(null)
+    .describe("Sentences of the evidence that this set answers with yes, or abstains from, are replaced."),
+})
 
 const keep = z.enum(contentLevels)
 const sampleRate = z.number().min(0).max(1)
@@ -64,122 +63,104 @@ const settings = { ...kept, redact: Redaction }
 
 const KeptOfKey = z.strictObject(kept).meta({ id: "KeyContent" })
 
-export const ContentSettings = z
-  .object({
-    ...settings,
-    keys: z
-      .array(z.object({ api_key_id: z.string(), ...kept }))
-      .describe("API keys with a setting of their own."),
-    available: z
-      .boolean()
-      .describe(
-        "False: the installation has no key to encrypt with, so nothing can be kept; see content.md.",
-      ),
-    stored: z.int().describe("Requests whose content is stored now."),
-    dropped: z
-      .object({
-        count: z.int().describe("Requests whose content should have been kept and was not."),
-        last_at: Datetime.nullable(),
-        reasons: z
-          .array(z.object({ reason: z.string(), count: z.int() }))
-          .describe("Why: `journal`, `too_large`, `redaction`, `settings`, `decryption`."),
-      })
-      .describe("What was not kept although it was to be."),
-    version: z.int().describe("Counts the changes; `If-Match` takes it."),
-  })
-  .meta({ id: "ContentSettings" })
+export const ContentSettings = namedObject("ContentSettings", {
+  ...settings,
+  keys: z
+    .array(z.object({ api_key_id: z.string(), ...kept }))
+    .describe("API keys with a setting of their own."),
+  available: z
+    .boolean()
+    .describe("False: the installation has no key to encrypt with, so nothing can be kept; see content.md."),
+  stored: z.int().describe("Requests whose content is stored now."),
+  dropped: z
+    .object({
+      count: z.int().describe("Requests whose content should have been kept and was not."),
+      last_at: Datetime.nullable(),
+      reasons: z
+        .array(z.object({ reason: z.string(), count: z.int() }))
+        .describe("Why: `journal`, `too_large`, `redaction`, `settings`, `decryption`."),
+    })
+    .describe("What was not kept although it was to be."),
+  version: z.int().describe("Counts the changes; `If-Match` takes it."),
+})
 export type ContentSettings = z.infer<typeof ContentSettings>
 
-export const KeyContentSettings = z
-  .object({
-    content: KeptOfKey.nullable().describe("Null: what the organization has set."),
-    effective: KeptOfKey.describe("What holds for requests with this key."),
-  })
-  .meta({ id: "KeyContentSettings" })
+export const KeyContentSettings = namedObject("KeyContentSettings", {
+  content: KeptOfKey.nullable().describe("Null: what the organization has set."),
+  effective: KeptOfKey.describe("What holds for requests with this key."),
+})
 export type KeyContentSettings = z.infer<typeof KeyContentSettings>
 
 const Value = z.union([z.string(), z.boolean(), z.int()])
 
-const ContentQuestion = z
-  .object({
-    name: z.string().nullable(),
-    type: z.enum(["predicate", "choice", "score"]),
-    instructions: z.string(),
-    options: z
-      .array(z.object({ value: Value, description: z.string() }))
-      .describe("Of a choice its options, of a score its levels; of a predicate none."),
-  })
-  .meta({ id: "ContentQuestion" })
+const ContentQuestion = namedObject("ContentQuestion", {
+  name: z.string().nullable(),
+  type: z.enum(["predicate", "choice", "score"]),
+  instructions: z.string(),
+  options: z
+    .array(z.object({ value: Value, description: z.string() }))
+    .describe("Of a choice its options, of a score its levels; of a predicate none."),
+})
 export type ContentQuestion = z.infer<typeof ContentQuestion>
 
-const ContentAnswer = z
-  .object({
-    name: z.string().nullable(),
-    verdict: Value.nullable().describe(
-      "yes or no; the value of a choice; the index of a level; null: abstained.",
-    ),
-    abstained: z.boolean(),
-    confidence: z.number().min(0).max(1),
-    threshold: z.number().min(0).max(1).nullable(),
-  })
-  .meta({ id: "ContentAnswer" })
+const ContentAnswer = namedObject("ContentAnswer", {
+  name: z.string().nullable(),
+  verdict: Value.nullable().describe(
+    "yes or no; the value of a choice; the index of a level; null: abstained.",
+  ),
+  abstained: z.boolean(),
+  confidence: z.number().min(0).max(1),
+  threshold: z.number().min(0).max(1).nullable(),
+})
 export type ContentAnswer = z.infer<typeof ContentAnswer>
 
-const ContentMessage = z
-  .object({
-    role: z.enum(["system", "user", "assistant", "tool"]),
-    content: z.string(),
-    reasoning: z.string().optional(),
-    tool_calls: z
-      .array(z.object({ id: z.string(), name: z.string(), arguments: z.string() }))
-      .optional()
-      .describe("Functions that the assistant called."),
-    tool_call_id: z.string().optional().describe("Of a tool's message: the call that it answers."),
-  })
-  .meta({ id: "ContentMessage" })
+const ContentMessage = namedObject("ContentMessage", {
+  role: z.enum(["system", "user", "assistant", "tool"]),
+  content: z.string(),
+  reasoning: z.string().optional(),
+  tool_calls: z
+    .array(z.object({ id: z.string(), name: z.string(), arguments: z.string() }))
+    .optional()
+    .describe("Functions that the assistant called."),
+  tool_call_id: z.string().optional().describe("Of a tool's message: the call that it answers."),
+})
 export type ContentMessage = z.infer<typeof ContentMessage>
 
-const ContentInput = z
-  .object({
-    messages: z
-      .array(ContentMessage)
-      .describe("The whole conversation of a chat or a response, as the model read it."),
-    texts: z
-      .array(z.string().nullable())
-      .describe(
-        "Of an embedding, a moderation or a rerank; null stands for an input that was sent as tokens.",
-      ),
-  })
-  .meta({ id: "ContentInput" })
+const ContentInput = namedObject("ContentInput", {
+  messages: z
+    .array(ContentMessage)
+    .describe("The whole conversation of a chat or a response, as the model read it."),
+  texts: z
+    .array(z.string().nullable())
+    .describe("Of an embedding, a moderation or a rerank; null stands for an input that was sent as tokens."),
+})
 export type ContentInput = z.infer<typeof ContentInput>
 
-export const KeptContent = z
-  .object({
-    seq_id: z.string(),
-    at: Datetime.describe("When the request began."),
-    expires_at: Datetime,
-    level: z.enum(["answers", "evidence_and_answers"]),
-    endpoint: z.string().describe("As `call_source` of the sequence."),
-    model: z.string(),
-    question_set: z
-      .object({ id: z.string(), name: z.string(), version: z.int() })
-      .nullable()
-      .describe("The question set that answered."),
-    api_key_id: z.string().nullable(),
-    reference: z.string().nullable().describe("The tag `reference` of the request."),
-    evidence: z.string().nullable().describe("The text that was asked about; null where it is not kept."),
-    questions: z.array(ContentQuestion).describe("In the order of the answers."),
-    answers: z.array(ContentAnswer),
-    input: ContentInput.nullable().describe(
-      "What was asked, where it is no decision; null where it is not kept.",
-    ),
-    output: z
-      .array(ContentMessage)
-      .nullable()
-      .describe("What was generated: a message for each choice; null where nothing is."),
-    redactions: z.int().describe("How many passages were replaced before storing."),
-  })
-  .meta({ id: "KeptContent" })
+export const KeptContent = namedObject("KeptContent", {
+  seq_id: z.string(),
+  at: Datetime.describe("When the request began."),
+  expires_at: Datetime,
+  level: z.enum(["answers", "evidence_and_answers"]),
+  endpoint: z.string().describe("As `call_source` of the sequence."),
+  model: z.string(),
+  question_set: z
+    .object({ id: z.string(), name: z.string(), version: z.int() })
+    .nullable()
+    .describe("The question set that answered."),
+  api_key_id: z.string().nullable(),
+  reference: z.string().nullable().describe("The tag `reference` of the request."),
+  evidence: z.string().nullable().describe("The text that was asked about; null where it is not kept."),
+  questions: z.array(ContentQuestion).describe("In the order of the answers."),
+  answers: z.array(ContentAnswer),
+  input: ContentInput.nullable().describe(
+    "What was asked, where it is no decision; null where it is not kept.",
+  ),
+  output: z
+    .array(ContentMessage)
+    .nullable()
+    .describe("What was generated: a message for each choice; null where nothing is."),
+  redactions: z.int().describe("How many passages were replaced before storing."),
+})
 export type KeptContent = z.infer<typeof KeptContent>
 
 const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Content", write: apiAdmin })

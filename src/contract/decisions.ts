@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { bodyText } from "./check.ts"
 import type { FaultCode } from "./errors.ts"
+import { namedStrictObject } from "./named-object.ts"
 
 /** The limits that the contract puts on both classification endpoints. */
 export const LIMITS = {
@@ -295,46 +296,40 @@ function branchesOf(question: DecisionQuestion): number {
   }
 }
 
-const DecisionPredicateAnswer = z
-  .strictObject({
-    type: z.literal("predicate"),
-    name,
-    probability: probability.meta({ description: "Conditional probability of yes versus no." }),
-  })
-  .meta({ id: "DecisionPredicateAnswer" })
+const DecisionPredicateAnswer = namedStrictObject("DecisionPredicateAnswer", {
+  type: z.literal("predicate"),
+  name,
+  probability: probability.meta({ description: "Conditional probability of yes versus no." }),
+})
 type DecisionPredicateAnswer = z.infer<typeof DecisionPredicateAnswer>
 
-const DecisionChoiceAnswer = z
-  .strictObject({
-    type: z.literal("choice"),
-    name,
-    choice: DecisionChoiceValue.meta({ description: "The value with the highest probability." }),
-    confidence: confidence.meta({
-      description: "Winning probability above the uniform baseline, rescaled to [0, 1].",
-    }),
-    probabilities: z
-      .array(z.strictObject({ value: DecisionChoiceValue, probability }))
-      .meta({ description: "In the order of the options; they sum to one." }),
-  })
-  .meta({ id: "DecisionChoiceAnswer" })
+const DecisionChoiceAnswer = namedStrictObject("DecisionChoiceAnswer", {
+  type: z.literal("choice"),
+  name,
+  choice: DecisionChoiceValue.meta({ description: "The value with the highest probability." }),
+  confidence: confidence.meta({
+    description: "Winning probability above the uniform baseline, rescaled to [0, 1].",
+  }),
+  probabilities: z
+    .array(z.strictObject({ value: DecisionChoiceValue, probability }))
+    .meta({ description: "In the order of the options; they sum to one." }),
+})
 type DecisionChoiceAnswer = z.infer<typeof DecisionChoiceAnswer>
 
-const DecisionScoreAnswer = z
-  .strictObject({
-    type: z.literal("score"),
-    name,
-    score: z
-      .number()
-      .min(0)
-      .meta({ description: "Probability-weighted mean of the zero-based level indices." }),
-    confidence: confidence.meta({
-      description: "Concentration around the most probable level relative to a uniform spread.",
-    }),
-    probabilities: z
-      .array(z.strictObject({ label: z.string(), value: z.int().min(0), probability }))
-      .meta({ description: "In the order of the levels; they sum to one." }),
-  })
-  .meta({ id: "DecisionScoreAnswer" })
+const DecisionScoreAnswer = namedStrictObject("DecisionScoreAnswer", {
+  type: z.literal("score"),
+  name,
+  score: z
+    .number()
+    .min(0)
+    .meta({ description: "Probability-weighted mean of the zero-based level indices." }),
+  confidence: confidence.meta({
+    description: "Concentration around the most probable level relative to a uniform spread.",
+  }),
+  probabilities: z
+    .array(z.strictObject({ label: z.string(), value: z.int().min(0), probability }))
+    .meta({ description: "In the order of the levels; they sum to one." }),
+})
 type DecisionScoreAnswer = z.infer<typeof DecisionScoreAnswer>
 
 const DecisionRefusalAnswer = z
@@ -354,15 +349,13 @@ export type DecisionAnswer = z.infer<typeof DecisionAnswer>
 
 const tokens = z.int().min(0)
 
-export const DecisionUsage = z
-  .strictObject({
-    input_tokens: tokens.meta({ description: "The shared prefix once plus every branch suffix." }),
-    input_tokens_details: z.strictObject({ cache_write_tokens: tokens, cached_tokens: tokens }),
-    output_tokens: z.literal(0),
-    output_tokens_details: z.strictObject({ reasoning_tokens: z.literal(0) }),
-    total_tokens: tokens.meta({ description: "Equal to input_tokens." }),
-  })
-  .meta({ id: "DecisionUsage" })
+export const DecisionUsage = namedStrictObject("DecisionUsage", {
+  input_tokens: tokens.meta({ description: "The shared prefix once plus every branch suffix." }),
+  input_tokens_details: z.strictObject({ cache_write_tokens: tokens, cached_tokens: tokens }),
+  output_tokens: z.literal(0),
+  output_tokens_details: z.strictObject({ reasoning_tokens: z.literal(0) }),
+  total_tokens: tokens.meta({ description: "Equal to input_tokens." }),
+})
 type DecisionUsage = z.infer<typeof DecisionUsage>
 
 export const DecisionsResponse = z

@@ -238,6 +238,30 @@ export const faultCatalog = {
 
 export type FaultCode = keyof typeof faultCatalog
 
+/** Of every endpoint that runs a model. */
+export const meteredErrors: readonly FaultCode[] = [
+  "billing_required",
+  "insufficient_credits",
+  "spend_limit_exceeded",
+  "payment_method_required",
+  "key_budget_exceeded",
+  "tag_budget_exceeded",
+  "model_denied",
+  "region_denied",
+  "model_access_required",
+  "invalid_json",
+  "unsupported_content_type",
+  "invalid_request",
+  "model_disabled",
+  "unknown_routing_hint",
+  "context_length_exceeded",
+  "overloaded",
+  "routing_failed",
+  "inference_failed",
+  "metering_unavailable",
+  "invalid_worker_response",
+]
+
 /** Anthropic's clients know what a refusal means by its status: 400 for a request, 404 for a model, 529 for overload. */
 const anthropicStatuses: Partial<Record<FaultCode, number>> = {
   model_not_found: 404,

@@ -5,6 +5,7 @@ import { permissions } from "./access.ts"
 import { endpoint } from "./endpoint.ts"
 import { endpointGroup, ownersAdmin } from "./endpoint-group.ts"
 import { Datetime, Text } from "./platform/field-schemas.ts"
+import { namedObject, namedStrictObject } from "./named-object.ts"
 
 const kibibyte = 1024
 
@@ -40,44 +41,38 @@ const Expression = text(identityLimits.expressionBytes)
 
 const Pem = text(identityLimits.pemCharacters).meta({ description: "One certificate, as PEM." })
 
-export const OidcConfig = z
-  .strictObject({
-    type: z.literal("oidc"),
-    issuer_uri: text(identityLimits.issuerCharacters).meta({
-      description: "The exact HTTPS issuer, equal to the `iss` claim to the character.",
-    }),
-    allowed_audiences: z
-      .array(text(identityLimits.audienceCharacters).min(1))
-      .min(1)
-      .max(identityLimits.audiences),
-    jwks: z.unknown().optional().meta({ description: "A static public key set; null uses discovery." }),
-  })
-  .meta({ id: "OidcProviderConfig" })
+export const OidcConfig = namedStrictObject("OidcProviderConfig", {
+  type: z.literal("oidc"),
+  issuer_uri: text(identityLimits.issuerCharacters).meta({
+    description: "The exact HTTPS issuer, equal to the `iss` claim to the character.",
+  }),
+  allowed_audiences: z
+    .array(text(identityLimits.audienceCharacters).min(1))
+    .min(1)
+    .max(identityLimits.audiences),
+  jwks: z.unknown().optional().meta({ description: "A static public key set; null uses discovery." }),
+})
 
-export const X509Config = z
-  .strictObject({
-    type: z.literal("x509"),
-    trust_anchors: z.array(Pem).min(1).max(identityLimits.trustAnchors),
-    intermediate_cas: z
-      .array(Pem)
-      .max(identityLimits.intermediateCas)
-      .optional()
-      .meta({ description: "Used only for chain construction." }),
-  })
-  .meta({ id: "X509ProviderConfig" })
+export const X509Config = namedStrictObject("X509ProviderConfig", {
+  type: z.literal("x509"),
+  trust_anchors: z.array(Pem).min(1).max(identityLimits.trustAnchors),
+  intermediate_cas: z
+    .array(Pem)
+    .max(identityLimits.intermediateCas)
+    .optional()
+    .meta({ description: "Used only for chain construction." }),
+})
 
 const ProviderConfig = z.discriminatedUnion("type", [OidcConfig, X509Config])
 
-const AuthorizationRule = z
-  .strictObject({
-    condition: Expression,
-    permissions: z
-      .array(z.enum(permissions))
-      .max(permissions.length)
-      .refine((list) => new Set(list).size === list.length, "names a permission twice")
-      .meta({ description: "The complete permission set when this rule is the first match." }),
-  })
-  .meta({ id: "AuthorizationRule" })
+const AuthorizationRule = namedStrictObject("AuthorizationRule", {
+  condition: Expression,
+  permissions: z
+    .array(z.enum(permissions))
+    .max(permissions.length)
+    .refine((list) => new Set(list).size === list.length, "names a permission twice")
+    .meta({ description: "The complete permission set when this rule is the first match." }),
+})
 
 const Name = Text(identityLimits.nameCharacters)
 const Transformations = recordOf(
@@ -96,19 +91,17 @@ export const PublicIssuerConfirmation = z
   })
 export type PublicIssuerConfirmation = z.infer<typeof PublicIssuerConfirmation>
 
-export const NewProvider = z
-  .strictObject({
-    name: Name,
-    active: z.boolean().default(true),
-    config: ProviderConfig,
-    attribute_condition: Expression.nullable().default(null),
-    attribute_transformations: Transformations.default({}),
-    authorization_rules: Rules.default([{ condition: "true", permissions: [] }]).meta({
-      description: "Without rules nothing is granted.",
-    }),
-    public_issuer_confirmation: PublicIssuerConfirmation.optional(),
-  })
-  .meta({ id: "NewWorkloadIdentityProvider" })
+export const NewProvider = namedStrictObject("NewWorkloadIdentityProvider", {
+  name: Name,
+  active: z.boolean().default(true),
+  config: ProviderConfig,
+  attribute_condition: Expression.nullable().default(null),
+  attribute_transformations: Transformations.default({}),
+  authorization_rules: Rules.default([{ condition: "true", permissions: [] }]).meta({
+    description: "Without rules nothing is granted.",
+  }),
+  public_issuer_confirmation: PublicIssuerConfirmation.optional(),
+})
 export type NewProvider = z.infer<typeof NewProvider>
 
 export const ProviderChanges = z
@@ -125,24 +118,22 @@ export const ProviderChanges = z
   .meta({ id: "WorkloadIdentityProviderChanges" })
 export type ProviderChanges = z.infer<typeof ProviderChanges>
 
-export const WorkloadIdentityProvider = z
-  .object({
-    id: z.string(),
-    organization_id: z.string(),
-    name: z.string(),
-    active: z.boolean(),
-    config: z.discriminatedUnion("type", [
-      z.object({ ...OidcConfig.shape, jwks: z.unknown() }),
-      z.object({ ...X509Config.shape, intermediate_cas: z.array(z.string()) }),
-    ]),
-    attribute_condition: z.string().nullable(),
-    attribute_transformations: z.record(z.string(), z.string()),
-    authorization_rules: z.array(AuthorizationRule),
-    policy_revision: z.int().min(1),
-    created_at: Datetime,
-    updated_at: Datetime,
-  })
-  .meta({ id: "WorkloadIdentityProvider" })
+export const WorkloadIdentityProvider = namedObject("WorkloadIdentityProvider", {
+  id: z.string(),
+  organization_id: z.string(),
+  name: z.string(),
+  active: z.boolean(),
+  config: z.discriminatedUnion("type", [
+    z.object({ ...OidcConfig.shape, jwks: z.unknown() }),
+    z.object({ ...X509Config.shape, intermediate_cas: z.array(z.string()) }),
+  ]),
+  attribute_condition: z.string().nullable(),
+  attribute_transformations: z.record(z.string(), z.string()),
+  authorization_rules: z.array(AuthorizationRule),
+  policy_revision: z.int().min(1),
+  created_at: Datetime,
+  updated_at: Datetime,
+})
 export type WorkloadIdentityProvider = z.infer<typeof WorkloadIdentityProvider>
 
 const ProviderTest = z
@@ -166,22 +157,20 @@ export const testSteps = [
   "authorization_rules",
 ] as const
 
-export const ProviderTestResult = z
-  .object({
-    accepted: z.boolean(),
-    steps: z.array(
-      z.object({
-        step: z.enum(testSteps),
-        outcome: z.enum(["passed", "refused", "not_reached"]),
-        message: z.string(),
-      }),
-    ),
-    assertion: z.record(z.string(), z.unknown()).nullable(),
-    attributes: z.record(z.string(), z.unknown()).nullable(),
-    matched_rule: z.int().nullable().meta({ description: "Index of the first rule that matched." }),
-    permissions: z.array(z.enum(permissions)),
-  })
-  .meta({ id: "WorkloadIdentityTest" })
+export const ProviderTestResult = namedObject("WorkloadIdentityTest", {
+  accepted: z.boolean(),
+  steps: z.array(
+    z.object({
+      step: z.enum(testSteps),
+      outcome: z.enum(["passed", "refused", "not_reached"]),
+      message: z.string(),
+    }),
+  ),
+  assertion: z.record(z.string(), z.unknown()).nullable(),
+  attributes: z.record(z.string(), z.unknown()).nullable(),
+  matched_rule: z.int().nullable().meta({ description: "Index of the first rule that matched." }),
+  permissions: z.array(z.enum(permissions)),
+})
 export type ProviderTestResult = z.infer<typeof ProviderTestResult>
 
 const area = "Workload identity"
@@ -208,14 +197,12 @@ const TokenExchange = z
   })
   .meta({ id: "TokenExchange", description: "As application/x-www-form-urlencoded or JSON (RFC 8693)." })
 
-export const IssuedToken = z
-  .object({
-    access_token: z.string(),
-    issued_token_type: z.literal(tokenTypes.accessToken),
-    token_type: z.literal("Bearer"),
-    expires_in: z.int().min(1),
-  })
-  .meta({ id: "IssuedToken" })
+export const IssuedToken = namedObject("IssuedToken", {
+  access_token: z.string(),
+  issued_token_type: z.literal(tokenTypes.accessToken),
+  token_type: z.literal("Bearer"),
+  expires_in: z.int().min(1),
+})
 export type IssuedToken = z.infer<typeof IssuedToken>
 
 export const exchangeToken = endpoint({

@@ -4,6 +4,7 @@ import { Filter, Instant, Sequence, WholeNumber, access } from "./analytics.ts"
 import { endpointGroup } from "./endpoint-group.ts"
 import { pageOf, pageQuery } from "./platform/field-schemas.ts"
 import { TagFilter } from "./tags.ts"
+import { namedObject } from "./named-object.ts"
 
 export const attemptsMax = 8
 export const tagFiltersMax = 4
@@ -26,68 +27,58 @@ export const principalKinds = ["key", "user", "workload"] as const
 
 const milliseconds = z.number().min(0).nullable()
 
-export const SequenceAttempt = z
-  .object({
-    region: z.string(),
-    result: z
-      .string()
-      .describe(
-        "`success`, the code of the error, or `abandoned` where the request ended before the worker answered.",
-      ),
-    ms: z.number().min(0),
-  })
-  .meta({ id: "SequenceAttempt" })
+export const SequenceAttempt = namedObject("SequenceAttempt", {
+  region: z.string(),
+  result: z
+    .string()
+    .describe(
+      "`success`, the code of the error, or `abandoned` where the request ended before the worker answered.",
+    ),
+  ms: z.number().min(0),
+})
 export type SequenceAttempt = z.infer<typeof SequenceAttempt>
 
-export const SequenceStage = z
-  .object({
-    model: z.string(),
-    result: z.string().describe("`success`, the code of the error, or `budget_spent`."),
-    region: z.string().nullable().describe("Null where the model never began."),
-    questions: z.int().nullable().describe("Of decisions: how many it was asked."),
-    input_tokens: z.int(),
-    cached_input_tokens: z.int(),
-    output_tokens: z.int(),
-    ms: z.number().min(0),
-    cost: z.string().describe("Charged for it, in USD: an exact decimal number."),
-  })
-  .meta({ id: "SequenceStage" })
+export const SequenceStage = namedObject("SequenceStage", {
+  model: z.string(),
+  result: z.string().describe("`success`, the code of the error, or `budget_spent`."),
+  region: z.string().nullable().describe("Null where the model never began."),
+  questions: z.int().nullable().describe("Of decisions: how many it was asked."),
+  input_tokens: z.int(),
+  cached_input_tokens: z.int(),
+  output_tokens: z.int(),
+  ms: z.number().min(0),
+  cost: z.string().describe("Charged for it, in USD: an exact decimal number."),
+})
 
-export const SequenceDetail = z
-  .object({
-    ...Sequence.shape,
-    region: z.string().nullable().describe("Where it ran; null when it never did."),
-    principal_kind: z.enum(principalKinds).nullable(),
-    principal_id: z.string().nullable().describe("The key, the user, or the identity provider."),
-    question_set_id: z.string().nullable(),
-    question_set: z.string().nullable().describe("The name of the question set when the request ran."),
-    question_set_version: z.int().nullable(),
-    questions: z.int().nullable().describe("How many were asked."),
-    abstained: z.int().nullable().describe("To how many of them the question set gave no answer."),
-    tags: z.record(z.string(), z.string()),
-    attempts: z
-      .array(SequenceAttempt)
-      .describe(`The workers that were tried, in order; at most ${attemptsMax}.`),
-    queue_ms: milliseconds.describe("Waiting for a free slot of a worker."),
-    route_ms: milliseconds.describe("Choosing regions and workers."),
-    engine_ms: milliseconds.describe("In engines: reading, evaluating and generating."),
-    virtual_model: z
-      .string()
-      .nullable()
-      .describe("The virtual model that was asked; `model` is the one that answered."),
-    stages: z
-      .array(SequenceStage)
-      .describe(
-        "Of a virtual model: the models that worked on it, in order; tokens and cost are their sums.",
-      ),
-    cost: z.string().describe("Charged, in USD: an exact decimal number."),
-    content: z
-      .enum(contentStates)
-      .describe(
-        "What is kept of evidence and answers; `redacting` while it waits to be redacted before that.",
-      ),
-  })
-  .meta({ id: "SequenceDetail" })
+export const SequenceDetail = namedObject("SequenceDetail", {
+  ...Sequence.shape,
+  region: z.string().nullable().describe("Where it ran; null when it never did."),
+  principal_kind: z.enum(principalKinds).nullable(),
+  principal_id: z.string().nullable().describe("The key, the user, or the identity provider."),
+  question_set_id: z.string().nullable(),
+  question_set: z.string().nullable().describe("The name of the question set when the request ran."),
+  question_set_version: z.int().nullable(),
+  questions: z.int().nullable().describe("How many were asked."),
+  abstained: z.int().nullable().describe("To how many of them the question set gave no answer."),
+  tags: z.record(z.string(), z.string()),
+  attempts: z
+    .array(SequenceAttempt)
+    .describe(`The workers that were tried, in order; at most ${attemptsMax}.`),
+  queue_ms: milliseconds.describe("Waiting for a free slot of a worker."),
+  route_ms: milliseconds.describe("Choosing regions and workers."),
+  engine_ms: milliseconds.describe("In engines: reading, evaluating and generating."),
+  virtual_model: z
+    .string()
+    .nullable()
+    .describe("The virtual model that was asked; `model` is the one that answered."),
+  stages: z
+    .array(SequenceStage)
+    .describe("Of a virtual model: the models that worked on it, in order; tokens and cost are their sums."),
+  cost: z.string().describe("Charged, in USD: an exact decimal number."),
+  content: z
+    .enum(contentStates)
+    .describe("What is kept of evidence and answers; `redacting` while it waits to be redacted before that."),
+})
 export type SequenceDetail = z.infer<typeof SequenceDetail>
 
 const equals = z.string().max(filterCharactersMax).optional()

@@ -11,6 +11,7 @@ import {
   questionsAtMost,
   ruled,
 } from "./decisions.ts"
+import { namedStrictObject } from "./named-object.ts"
 
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
@@ -193,39 +194,31 @@ function branchCount(questions: readonly SystemOneQuestion[]): number {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-const SystemOneNoulAnswer = z
-  .strictObject({
-    type: z.literal("noul"),
-    noul: probability.meta({ description: "Conditional probability of yes versus no." }),
-  })
-  .meta({ id: "SystemOneNoulAnswer" })
+const SystemOneNoulAnswer = namedStrictObject("SystemOneNoulAnswer", {
+  type: z.literal("noul"),
+  noul: probability.meta({ description: "Conditional probability of yes versus no." }),
+})
 type SystemOneNoulAnswer = z.infer<typeof SystemOneNoulAnswer>
 
-const SystemOneChoiceAnswer = z
-  .strictObject({
-    type: z.literal("choice"),
-    choice: z.string().meta({ description: "Name of the option with the highest probability." }),
-    confidence,
-    probabilities: z
-      .record(z.string(), probability)
-      .meta({ description: "By option name; they sum to one." }),
-  })
-  .meta({ id: "SystemOneChoiceAnswer" })
+const SystemOneChoiceAnswer = namedStrictObject("SystemOneChoiceAnswer", {
+  type: z.literal("choice"),
+  choice: z.string().meta({ description: "Name of the option with the highest probability." }),
+  confidence,
+  probabilities: z.record(z.string(), probability).meta({ description: "By option name; they sum to one." }),
+})
 type SystemOneChoiceAnswer = z.infer<typeof SystemOneChoiceAnswer>
 
-const SystemOneScoreAnswer = z
-  .strictObject({
-    type: z.literal("score"),
-    score: z.number().min(0).meta({ description: "Expected zero-based level index." }),
-    confidence,
-    probabilities: z
-      .record(z.string(), probability)
-      .meta({ description: "By decimal level index; they sum to one." }),
-    legend: z
-      .record(z.string(), z.string())
-      .meta({ description: "Rendered level description by decimal level index." }),
-  })
-  .meta({ id: "SystemOneScoreAnswer" })
+const SystemOneScoreAnswer = namedStrictObject("SystemOneScoreAnswer", {
+  type: z.literal("score"),
+  score: z.number().min(0).meta({ description: "Expected zero-based level index." }),
+  confidence,
+  probabilities: z
+    .record(z.string(), probability)
+    .meta({ description: "By decimal level index; they sum to one." }),
+  legend: z
+    .record(z.string(), z.string())
+    .meta({ description: "Rendered level description by decimal level index." }),
+})
 type SystemOneScoreAnswer = z.infer<typeof SystemOneScoreAnswer>
 
 export const SystemOneAnswer = z
@@ -233,21 +226,15 @@ export const SystemOneAnswer = z
   .meta({ id: "SystemOneAnswer", description: "Probabilities are not calibrated model confidence." })
 export type SystemOneAnswer = z.infer<typeof SystemOneAnswer>
 
-const SystemOneUsage = z
-  .strictObject({
-    input_tokens: z.int().min(0).meta({ description: "The shared prefix once plus every branch suffix." }),
-    output_tokens: z.literal(0),
-  })
-  .meta({ id: "SystemOneUsage" })
+const SystemOneUsage = namedStrictObject("SystemOneUsage", {
+  input_tokens: z.int().min(0).meta({ description: "The shared prefix once plus every branch suffix." }),
+  output_tokens: z.literal(0),
+})
 type SystemOneUsage = z.infer<typeof SystemOneUsage>
 
-export const SystemOneResponse = z
-  .strictObject({
-    answers: z
-      .record(z.string(), SystemOneAnswer)
-      .meta({ description: "Exactly the supplied question IDs." }),
-    model: z.string(),
-    usage: SystemOneUsage,
-  })
-  .meta({ id: "SystemOneResponse" })
+export const SystemOneResponse = namedStrictObject("SystemOneResponse", {
+  answers: z.record(z.string(), SystemOneAnswer).meta({ description: "Exactly the supplied question IDs." }),
+  model: z.string(),
+  usage: SystemOneUsage,
+})
 export type SystemOneResponse = z.infer<typeof SystemOneResponse>

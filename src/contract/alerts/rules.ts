@@ -3,6 +3,7 @@ import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, PathId, Text, changeFields } from "../platform/field-schemas.ts"
 import { DeliveryStateName, alertLimits } from "./webhooks.ts"
+import { namedObject } from "../named-object.ts"
 
 export const alertKinds = [
   "balance_below",
@@ -156,24 +157,22 @@ const settings = {
   enabled: z.boolean(),
 }
 
-export const AlertRule = z
-  .object({
-    id: z.string(),
-    ...settings,
-    managed_by: z
-      .enum(["spend_controls"])
-      .nullable()
-      .describe(
-        "`spend_controls`: name, kind and threshold follow the billing account's spend controls; channels can be changed.",
-      ),
-    state: z.enum(alertStates).describe("`unknown`: not evaluated yet, or there is nothing to evaluate."),
-    state_since: Datetime,
-    value: z.number().nullable().describe("What was compared with the threshold."),
-    detail: z.string().describe("A sentence about the present state."),
-    evaluated_at: Datetime.nullable(),
-    ...changeFields,
-  })
-  .meta({ id: "AlertRule" })
+export const AlertRule = namedObject("AlertRule", {
+  id: z.string(),
+  ...settings,
+  managed_by: z
+    .enum(["spend_controls"])
+    .nullable()
+    .describe(
+      "`spend_controls`: name, kind and threshold follow the billing account's spend controls; channels can be changed.",
+    ),
+  state: z.enum(alertStates).describe("`unknown`: not evaluated yet, or there is nothing to evaluate."),
+  state_since: Datetime,
+  value: z.number().nullable().describe("What was compared with the threshold."),
+  detail: z.string().describe("A sentence about the present state."),
+  evaluated_at: Datetime.nullable(),
+  ...changeFields,
+})
 export type AlertRule = z.infer<typeof AlertRule>
 
 export const Alert = z

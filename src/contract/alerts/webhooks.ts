@@ -1,7 +1,8 @@
 /** Webhooks of an organization: signed events to a receiver, and the log of their deliveries. */
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, Text, changeFields } from "../platform/field-schemas.ts"
+import { Datetime, Text, changeFields, shownOnce } from "../platform/field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 /** Of an organization, unless said otherwise. */
 export const alertLimits = {
@@ -45,35 +46,28 @@ const deliveryStates = ["pending", "succeeded", "failed", "cancelled"] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 export const DeliveryStateName = z.enum(deliveryStates)
 
-export const Webhook = z
-  .object({
-    id: z.string(),
-    url: z.string(),
-    description: z.string(),
-    events: z.array(z.enum(webhookEvents)),
-    enabled: z.boolean(),
-    disabled_reason: z.enum(["gone"]).nullable().describe("`gone`: the receiver answered 410."),
-    previous_secret_expires_at: Datetime.nullable().describe(
-      "Until when events are also signed with the secret before the last rotation.",
-    ),
-    last_delivery: z
-      .object({ state: DeliveryStateName, status: z.int().nullable(), at: Datetime })
-      .nullable()
-      .describe("The newest one."),
-    ...changeFields,
-  })
-  .meta({ id: "Webhook" })
+export const Webhook = namedObject("Webhook", {
+  id: z.string(),
+  url: z.string(),
+  description: z.string(),
+  events: z.array(z.enum(webhookEvents)),
+  enabled: z.boolean(),
+  disabled_reason: z.enum(["gone"]).nullable().describe("`gone`: the receiver answered 410."),
+  previous_secret_expires_at: Datetime.nullable().describe(
+    "Until when events are also signed with the secret before the last rotation.",
+  ),
+  last_delivery: z
+    .object({ state: DeliveryStateName, status: z.int().nullable(), at: Datetime })
+    .nullable()
+    .describe("The newest one."),
+  ...changeFields,
+})
 export type Webhook = z.infer<typeof Webhook>
 
-export const WebhookWithSecret = z
-  .object({
-    ...Webhook.shape,
-    secret: z
-      .string()
-      .nullable()
-      .describe("What events are signed with. Shown once: null when the request is repeated."),
-  })
-  .meta({ id: "WebhookWithSecret" })
+export const WebhookWithSecret = namedObject("WebhookWithSecret", {
+  ...Webhook.shape,
+  secret: shownOnce("What events are signed with."),
+})
 export type WebhookWithSecret = z.infer<typeof WebhookWithSecret>
 
 const delivery = {

@@ -2,7 +2,8 @@
 import { z } from "zod"
 import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
-import { Metadata } from "./parameters.ts"
+import { Metadata, listFields } from "./parameters.ts"
+import { namedObject } from "../named-object.ts"
 
 const base = { area: "Batches", surface: "openai", access: inference } as const
 
@@ -38,41 +39,31 @@ export type BatchError = z.infer<typeof BatchError>
 
 const at = z.int().nullable()
 
-export const BatchObject = z
-  .object({
-    id: z.string(),
-    object: z.literal("batch"),
-    endpoint: z.enum(batchPaths),
-    errors: z.object({ object: z.literal("list"), data: z.array(BatchError) }).nullable(),
-    input_file_id: z.string(),
-    completion_window: z.string(),
-    status: z.enum(batchStatuses),
-    output_file_id: z.string().nullable(),
-    error_file_id: z.string().nullable(),
-    created_at: z.int(),
-    in_progress_at: at,
-    expires_at: z.int(),
-    finalizing_at: at,
-    completed_at: at,
-    failed_at: at,
-    expired_at: at,
-    cancelling_at: at,
-    cancelled_at: at,
-    request_counts: z.object({ total: z.int(), completed: z.int(), failed: z.int() }),
-    metadata: z.record(z.string(), z.string()).nullable(),
-  })
-  .meta({ id: "Batch" })
+export const BatchObject = namedObject("Batch", {
+  id: z.string(),
+  object: z.literal("batch"),
+  endpoint: z.enum(batchPaths),
+  errors: z.object({ object: z.literal("list"), data: z.array(BatchError) }).nullable(),
+  input_file_id: z.string(),
+  completion_window: z.string(),
+  status: z.enum(batchStatuses),
+  output_file_id: z.string().nullable(),
+  error_file_id: z.string().nullable(),
+  created_at: z.int(),
+  in_progress_at: at,
+  expires_at: z.int(),
+  finalizing_at: at,
+  completed_at: at,
+  failed_at: at,
+  expired_at: at,
+  cancelling_at: at,
+  cancelled_at: at,
+  request_counts: z.object({ total: z.int(), completed: z.int(), failed: z.int() }),
+  metadata: z.record(z.string(), z.string()).nullable(),
+})
 export type BatchObject = z.infer<typeof BatchObject>
 
-const BatchList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(BatchObject),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-    has_more: z.boolean(),
-  })
-  .meta({ id: "BatchList" })
+const BatchList = namedObject("BatchList", listFields(BatchObject))
 
 /** The sequence of an answered line has the same id as its request, but for what comes first. */
 export const sequenceOfLine = (requestId: string): string => requestId.replace(/^req_/, "seq_")

@@ -7,17 +7,15 @@ import {
   JsonRecord,
   effort,
   Metadata,
-  frequencyPenalty,
   functionName,
   harmless,
   ignored,
   modelName,
   optional,
-  presencePenalty,
   refused,
-  temperature,
-  topP,
+  sampling,
 } from "./parameters.ts"
+import { namedObject } from "../named-object.ts"
 
 export const choicesMax = 16
 export const stopsMax = 16
@@ -114,10 +112,7 @@ export const ChatRequest = z
       "Texts that end the answer, at most 16.",
     ),
     seed: optional(z.int(), "The same seed, request and idle server give the same answer on a local model."),
-    temperature,
-    top_p: topP,
-    frequency_penalty: frequencyPenalty,
-    presence_penalty: presencePenalty,
+    ...sampling,
     logit_bias: optional(
       recordOf(z.string().regex(/^\d{1,16}$/), z.number().min(-100).max(100), biasesMax),
       "Added to the scores of tokens, by the model's own token ids.",
@@ -217,38 +212,36 @@ export const ChatCompletion = z
   .meta({ id: "ChatCompletion", description: "The answers; with stream, chunks of them as events." })
 export type ChatCompletion = z.infer<typeof ChatCompletion>
 
-export const ChatChunk = z
-  .object({
-    id: z.string(),
-    object: z.literal("chat.completion.chunk"),
-    created: z.int(),
-    model: z.string(),
-    choices: z.array(
-      z.object({
-        index: z.int().min(0),
-        delta: z.object({
-          role: z.literal("assistant").optional(),
-          content: z.string().nullable().optional(),
-          refusal: z.null().optional(),
-          reasoning_content: z.string().optional(),
-          tool_calls: z
-            .array(
-              z.object({
-                index: z.int().min(0),
-                id: z.string().optional(),
-                type: z.literal("function").optional(),
-                function: z.object({ name: z.string().optional(), arguments: z.string() }),
-              }),
-            )
-            .optional(),
-        }),
-        logprobs: ChatLogprobs.nullable(),
-        finish_reason: finishReason.nullable(),
+export const ChatChunk = namedObject("ChatCompletionChunk", {
+  id: z.string(),
+  object: z.literal("chat.completion.chunk"),
+  created: z.int(),
+  model: z.string(),
+  choices: z.array(
+    z.object({
+      index: z.int().min(0),
+      delta: z.object({
+        role: z.literal("assistant").optional(),
+        content: z.string().nullable().optional(),
+        refusal: z.null().optional(),
+        reasoning_content: z.string().optional(),
+        tool_calls: z
+          .array(
+            z.object({
+              index: z.int().min(0),
+              id: z.string().optional(),
+              type: z.literal("function").optional(),
+              function: z.object({ name: z.string().optional(), arguments: z.string() }),
+            }),
+          )
+          .optional(),
       }),
-    ),
-    usage: ChatUsage.nullable().optional(),
-    system_fingerprint: z.string().nullable(),
-    service_tier: z.literal("default"),
-  })
-  .meta({ id: "ChatCompletionChunk" })
+      logprobs: ChatLogprobs.nullable(),
+      finish_reason: finishReason.nullable(),
+    }),
+  ),
+  usage: ChatUsage.nullable().optional(),
+  system_fingerprint: z.string().nullable(),
+  service_tier: z.literal("default"),
+})
 export type ChatChunk = z.infer<typeof ChatChunk>

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion } from "./bounded.ts"
 import { harmless, modelName, optional } from "./parameters.ts"
+import { namedStrictObject } from "../named-object.ts"
 
 const inputsMax = 2048
 /** Far beyond the context of any model that makes vectors; the context itself is checked by the engine. */
@@ -20,25 +21,20 @@ function inputSchema(value: unknown): typeof text | typeof tokens | typeof texts
   return typeof value[0] === "string" ? texts : tokenLists
 }
 
-export const EmbeddingRequest = z
-  .strictObject({
-    model: modelName,
-    input: described(
-      selectedUnion(
-        [text, tokens, texts, tokenLists],
-        inputSchema,
-        "a nonempty text, texts, tokens or lists of tokens; at most 2048 of them",
-      ),
-      "A text, texts, tokens, or lists of tokens; at most 2048 of them.",
+export const EmbeddingRequest = namedStrictObject("EmbeddingRequest", {
+  model: modelName,
+  input: described(
+    selectedUnion(
+      [text, tokens, texts, tokenLists],
+      inputSchema,
+      "a nonempty text, texts, tokens or lists of tokens; at most 2048 of them",
     ),
-    encoding_format: optional(
-      z.enum(["float", "base64"]),
-      "float, or base64 of little-endian 32-bit floats.",
-    ),
-    dimensions: optional(z.int().min(1), "Shorter vectors: the first so many values, at length one again."),
-    ...harmless,
-  })
-  .meta({ id: "EmbeddingRequest" })
+    "A text, texts, tokens, or lists of tokens; at most 2048 of them.",
+  ),
+  encoding_format: optional(z.enum(["float", "base64"]), "float, or base64 of little-endian 32-bit floats."),
+  dimensions: optional(z.int().min(1), "Shorter vectors: the first so many values, at length one again."),
+  ...harmless,
+})
 export type EmbeddingRequest = z.infer<typeof EmbeddingRequest>
 
 export const EmbeddingList = z

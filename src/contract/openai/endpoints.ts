@@ -3,13 +3,14 @@ import { z } from "zod"
 import { idCharactersMax, includesMax } from "./limits.ts"
 import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
-import type { FaultCode } from "../errors.ts"
+import { type FaultCode, meteredErrors } from "../errors.ts"
 import { ChatCompletion, ChatRequest } from "./chat.ts"
 import { EmbeddingList, EmbeddingRequest } from "./embeddings.ts"
 import { Moderation, ModerationRequest } from "./moderations.ts"
 import { RerankRequest, Reranking } from "./rerank.ts"
 import { CompactRequest, Compaction, InputTokens, InputTokensRequest } from "./response-prompts.ts"
 import { InputItemList, ResponseDeleted, ResponseObject, ResponseRequest } from "./responses.ts"
+import { namedObject } from "../named-object.ts"
 
 const base = { area: "Inference", surface: "openai", access: inference } as const
 
@@ -18,44 +19,22 @@ export const ModelObject = z
   .meta({ id: "Model" })
 export type ModelObject = z.infer<typeof ModelObject>
 
-const ModelList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(ModelObject),
-    models: z.array(
-      z.object({ name: z.string(), description: z.string(), release_date: z.string().nullable() }),
-    ),
-  })
-  .meta({ id: "ModelList" })
+const ModelList = namedObject("ModelList", {
+  object: z.literal("list"),
+  data: z.array(ModelObject),
+  models: z.array(
+    z.object({ name: z.string(), description: z.string(), release_date: z.string().nullable() }),
+  ),
+})
 type ModelList = z.infer<typeof ModelList>
 
-/** Of every endpoint that runs a model. */
 export const generationErrors: readonly FaultCode[] = [
-  "billing_required",
-  "insufficient_credits",
-  "spend_limit_exceeded",
-  "payment_method_required",
-  "key_budget_exceeded",
-  "tag_budget_exceeded",
-  "model_denied",
-  "region_denied",
-  "model_access_required",
+  ...meteredErrors,
   "body_over_limit",
-  "invalid_json",
-  "unsupported_content_type",
   "unsupported_encoding",
-  "invalid_request",
   "unknown_parameter",
   "unsupported_parameter",
   "model_not_found",
-  "model_disabled",
-  "unknown_routing_hint",
-  "context_length_exceeded",
-  "overloaded",
-  "routing_failed",
-  "inference_failed",
-  "metering_unavailable",
-  "invalid_worker_response",
   "guardrail_blocked",
   "guardrail_failed",
 ]

@@ -3,6 +3,8 @@ import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
+import { namedObject } from "../named-object.ts"
+import { listFields } from "./parameters.ts"
 
 const base = { area: "Batches", surface: "openai", access: inference } as const
 
@@ -10,32 +12,22 @@ const filePurposes = ["batch", "user_data"] as const
 /** What a server makes itself cannot be uploaded. */
 const shownPurposes = [...filePurposes, "batch_output"] as const
 
-export const FileObject = z
-  .object({
-    id: z.string(),
-    object: z.literal("file"),
-    bytes: z.int(),
-    created_at: z.int(),
-    expires_at: z.int().nullable(),
-    filename: z.string(),
-    purpose: z.enum(shownPurposes),
-    status: z.literal("processed"),
-    status_details: z.null(),
-    /** In hexadecimal. */
-    sha256: z.string(),
-  })
-  .meta({ id: "File" })
+export const FileObject = namedObject("File", {
+  id: z.string(),
+  object: z.literal("file"),
+  bytes: z.int(),
+  created_at: z.int(),
+  expires_at: z.int().nullable(),
+  filename: z.string(),
+  purpose: z.enum(shownPurposes),
+  status: z.literal("processed"),
+  status_details: z.null(),
+  /** In hexadecimal. */
+  sha256: z.string(),
+})
 export type FileObject = z.infer<typeof FileObject>
 
-const FileList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(FileObject),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-    has_more: z.boolean(),
-  })
-  .meta({ id: "FileList" })
+const FileList = namedObject("FileList", listFields(FileObject))
 
 /** An hour to thirty days after its upload, as OpenAI bounds it. */
 export const fileExpirySeconds = { min: 3_600, max: 2_592_000 } as const

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "./bounded.ts"
 import { optional } from "./parameters.ts"
+import { namedObject, namedStrictObject } from "../named-object.ts"
 
 export const moderationCategories = [
   "harassment",
@@ -46,40 +47,36 @@ function inputSchema(value: unknown): typeof text | typeof texts | typeof parts 
   return typeof value[0] === "string" ? texts : parts
 }
 
-export const ModerationRequest = z
-  .strictObject({
-    model: optional(
-      z.string().min(1).max(256),
-      "A model for decisions; without it, or with a name of OpenAI's moderation models, the default one.",
+export const ModerationRequest = namedStrictObject("ModerationRequest", {
+  model: optional(
+    z.string().min(1).max(256),
+    "A model for decisions; without it, or with a name of OpenAI's moderation models, the default one.",
+  ),
+  input: described(
+    selectedUnion(
+      [text, texts, parts],
+      inputSchema,
+      "a text, texts, or parts of type text; at most 256 of them",
     ),
-    input: described(
-      selectedUnion(
-        [text, texts, parts],
-        inputSchema,
-        "a text, texts, or parts of type text; at most 256 of them",
-      ),
-      "A text, texts with a result each, or parts of one text; at most 256 of them.",
-    ),
-    user: optional(bodyText(), "Becomes the tag `user` of the request, cut to 128 characters."),
-  })
-  .meta({ id: "ModerationRequest" })
+    "A text, texts with a result each, or parts of one text; at most 256 of them.",
+  ),
+  user: optional(bodyText(), "Becomes the tag `user` of the request, cut to 128 characters."),
+})
 export type ModerationRequest = z.infer<typeof ModerationRequest>
 
 const perCategory = <Value extends z.ZodType>(value: Value) => z.record(z.enum(moderationCategories), value)
 
-export const Moderation = z
-  .object({
-    id: z.string(),
-    model: z.string(),
-    results: z.array(
-      z.object({
-        flagged: z.boolean().meta({ description: "Whether any category applies." }),
-        categories: perCategory(z.boolean()),
-        category_scores: perCategory(z.number().min(0).max(1)),
-        category_applied_input_types: perCategory(z.array(z.literal("text"))),
-      }),
-    ),
-    usage: z.object({ prompt_tokens: z.int().min(0), total_tokens: z.int().min(0) }),
-  })
-  .meta({ id: "Moderation" })
+export const Moderation = namedObject("Moderation", {
+  id: z.string(),
+  model: z.string(),
+  results: z.array(
+    z.object({
+      flagged: z.boolean().meta({ description: "Whether any category applies." }),
+      categories: perCategory(z.boolean()),
+      category_scores: perCategory(z.number().min(0).max(1)),
+      category_applied_input_types: perCategory(z.array(z.literal("text"))),
+    }),
+  ),
+  usage: z.object({ prompt_tokens: z.int().min(0), total_tokens: z.int().min(0) }),
+})
 export type Moderation = z.infer<typeof Moderation>

@@ -82,18 +82,25 @@ export const functionName = z
   .string()
   .regex(/^[\w.-]{1,64}$/, { error: "1 to 64 letters, digits, dots, underscores and dashes" })
 
+/** The fields of a page of OpenAI's. */
+export const listFields = <Item extends z.ZodType>(item: Item) => ({
+  object: z.literal("list"),
+  data: z.array(item),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+})
+
 export const modelName = z.string().min(1).max(256).meta({ description: "A model of GET /v1/models." })
-export const temperature = optional(
-  z.number().min(0).max(2),
-  "0 always takes the likeliest token; without it local models use 0.7.",
-)
-export const topP = optional(
-  z.number().gt(0).max(1),
-  "Samples from the likeliest tokens that make up this share.",
-)
-export const frequencyPenalty = optional(
-  z.number().min(-2).max(2),
-  "Makes tokens rarer the more they were used.",
-)
-export const presencePenalty = optional(z.number().min(-2).max(2), "Makes tokens rarer once they were used.")
+
+/** How the next token is drawn. */
+export const sampling = {
+  temperature: optional(
+    z.number().min(0).max(2),
+    "0 always takes the likeliest token; without it local models use 0.7.",
+  ),
+  top_p: optional(z.number().gt(0).max(1), "Samples from the likeliest tokens that make up this share."),
+  frequency_penalty: optional(z.number().min(-2).max(2), "Makes tokens rarer the more they were used."),
+  presence_penalty: optional(z.number().min(-2).max(2), "Makes tokens rarer once they were used."),
+}
 export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])

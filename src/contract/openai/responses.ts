@@ -9,16 +9,14 @@ import {
   JsonRecord,
   Metadata,
   effort,
-  frequencyPenalty,
   harmless,
   ignored,
   modelName,
   optional,
-  presencePenalty,
   refused,
-  temperature,
-  topP,
+  sampling,
 } from "./parameters.ts"
+import { namedObject } from "../named-object.ts"
 
 const inputText = z.looseObject({ type: z.literal("input_text"), text: bodyText() })
 const outputText = z.looseObject({ type: z.literal("output_text"), text: bodyText() })
@@ -34,25 +32,25 @@ export const MessageItem = z.looseObject({
   role: z.enum(["user", "assistant", "system", "developer"]),
   content,
 })
+const call = { call_id: bodyText(), name: bodyText(), namespace: bodyText().nullable().optional() }
 export const FunctionCallItem = z.looseObject({
   type: z.literal("function_call"),
-  call_id: bodyText(),
-  name: bodyText(),
-  namespace: bodyText().nullable().optional(),
+  ...call,
   arguments: bodyText(),
 })
 /** The call of a tool whose input is text. */
 export const CustomToolCallItem = z.looseObject({
   type: z.literal("custom_tool_call"),
-  call_id: bodyText(),
-  name: bodyText(),
-  namespace: bodyText().nullable().optional(),
+  ...call,
   input: bodyText(),
 })
-export const CustomToolCallOutputItem = z.looseObject({
-  type: z.literal("custom_tool_call_output"),
+const callOutput = {
   call_id: bodyText(),
   output: textOrParts([inputText], "text, or parts of type input_text; images and files are not supported"),
+}
+export const CustomToolCallOutputItem = z.looseObject({
+  type: z.literal("custom_tool_call_output"),
+  ...callOutput,
 })
 /** What POST /v1/responses/compact made of a conversation. */
 export const CompactionItem = z.looseObject({
@@ -61,8 +59,7 @@ export const CompactionItem = z.looseObject({
 })
 export const FunctionCallOutputItem = z.looseObject({
   type: z.literal("function_call_output"),
-  call_id: bodyText(),
-  output: textOrParts([inputText], "text, or parts of type input_text; images and files are not supported"),
+  ...callOutput,
 })
 export const ReasoningItem = z.looseObject({
   type: z.literal("reasoning"),
@@ -154,10 +151,7 @@ export const ResponseRequest = z
       "At most 16 texts, given back with the response; they become tags of the request, cut to 128 characters.",
     ),
     max_output_tokens: optional(z.int().min(1), "Most tokens to write."),
-    temperature,
-    top_p: topP,
-    frequency_penalty: frequencyPenalty,
-    presence_penalty: presencePenalty,
+    ...sampling,
     top_logprobs: optional(
       z.int().min(0).max(topLogprobsMax),
       "Alternatives to report for each token, with include.",
@@ -219,6 +213,12 @@ const OutputText = z.object({
   annotations: z.array(z.never()),
   logprobs: z.array(ResponseLogprob),
 })
+const outputCall = {
+  id: z.string(),
+  call_id: z.string(),
+  name: z.string(),
+  namespace: z.string().optional(),
+}
 const ReasoningText = z.object({ type: z.literal("reasoning_text"), text: z.string() })
 
 export const OutputItem = z
@@ -230,24 +230,8 @@ export const OutputItem = z
       status,
       content: z.array(OutputText),
     }),
-    z.object({
-      type: z.literal("function_call"),
-      id: z.string(),
-      call_id: z.string(),
-      name: z.string(),
-      namespace: z.string().optional(),
-      arguments: z.string(),
-      status,
-    }),
-    z.object({
-      type: z.literal("custom_tool_call"),
-      id: z.string(),
-      call_id: z.string(),
-      name: z.string(),
-      namespace: z.string().optional(),
-      input: z.string(),
-      status,
-    }),
+    z.object({ type: z.literal("function_call"), ...outputCall, arguments: z.string(), status }),
+    z.object({ type: z.literal("custom_tool_call"), ...outputCall, input: z.string(), status }),
     z.object({
       type: z.literal("reasoning"),
       id: z.string(),
@@ -349,12 +333,10 @@ export const ResponseDeleted = z.object({
   deleted: z.literal(true),
 })
 
-export const InputItemList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(z.record(z.string(), z.unknown())),
-    first_id: z.string().nullable(),
-    last_id: z.string().nullable(),
-    has_more: z.boolean(),
-  })
-  .meta({ id: "ResponseInputItemList" })
+export const InputItemList = namedObject("ResponseInputItemList", {
+  object: z.literal("list"),
+  data: z.array(z.record(z.string(), z.unknown())),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+})

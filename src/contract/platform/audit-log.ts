@@ -3,32 +3,29 @@ import { z } from "zod"
 import { Document } from "../endpoint.ts"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, GivenTime, OrganizationPath, idForm, pageOf, pageQuery } from "./field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 const filter = z
   .string()
   .regex(/^[\w.:@+/-]{1,256}$/)
   .optional()
 
-export const AuditLogEntry = z
-  .object({
-    id: z.string(),
-    at: Datetime,
-    actor: z.object({
-      kind: z.enum(["session", "key", "workload", "operator", "system"]),
-      id: z.string().nullable().describe("The user of a session, the key, or the identity provider."),
-      name: z.string().nullable().describe("The email address or the name of the key, while it exists."),
-    }),
-    ip: z.string().nullable(),
-    user_agent: z.string().nullable(),
-    action: z.string(),
-    resource: z.object({ type: z.string(), id: z.string().nullable() }),
-    before: z.unknown().describe("The resource before, as far as it changed; null when it is new."),
-    after: z.unknown().describe("The resource after, as far as it changed; null when it is gone."),
-    hash: z
-      .string()
-      .describe("Links the entry to the one before it; `umpire audit verify` checks the chain."),
-  })
-  .meta({ id: "AuditLogEntry" })
+export const AuditLogEntry = namedObject("AuditLogEntry", {
+  id: z.string(),
+  at: Datetime,
+  actor: z.object({
+    kind: z.enum(["session", "key", "workload", "operator", "system"]),
+    id: z.string().nullable().describe("The user of a session, the key, or the identity provider."),
+    name: z.string().nullable().describe("The email address or the name of the key, while it exists."),
+  }),
+  ip: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  action: z.string(),
+  resource: z.object({ type: z.string(), id: z.string().nullable() }),
+  before: z.unknown().describe("The resource before, as far as it changed; null when it is new."),
+  after: z.unknown().describe("The resource after, as far as it changed; null when it is gone."),
+  hash: z.string().describe("Links the entry to the one before it; `umpire audit verify` checks the chain."),
+})
 export type AuditLogEntry = z.infer<typeof AuditLogEntry>
 
 const FilterQuery = z.object({
@@ -52,15 +49,13 @@ const common = {
   params: OrganizationPath,
 } as const
 
-export const AuditLogFilters = z
-  .object({
-    actors: z
-      .array(AuditLogEntry.shape.actor)
-      .describe("Who has made changes, those with a name first; at most 1,000."),
-    actions: z.array(z.string()).describe("The actions that occur."),
-    resource_types: z.array(z.string()).describe("The kinds of resource that occur."),
-  })
-  .meta({ id: "AuditLogFilters" })
+export const AuditLogFilters = namedObject("AuditLogFilters", {
+  actors: z
+    .array(AuditLogEntry.shape.actor)
+    .describe("Who has made changes, those with a name first; at most 1,000."),
+  actions: z.array(z.string()).describe("The actions that occur."),
+  resource_types: z.array(z.string()).describe("The kinds of resource that occur."),
+})
 export type AuditLogFilters = z.infer<typeof AuditLogFilters>
 
 export const auditExportEntriesMax = 10_000

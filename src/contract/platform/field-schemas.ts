@@ -73,6 +73,10 @@ export const changeFields = {
   version: z.int().describe("Counts the changes; `If-Match` takes it."),
 }
 
+/** What only the first answer shows. */
+export const shownOnce = (what: string) =>
+  z.string().nullable().describe(`${what} Shown once: null when the request is repeated.`)
+
 /** A person, as others see them. */
 export const Person = z
   .object({ id: z.string(), email: z.string(), name: z.string().nullable() })

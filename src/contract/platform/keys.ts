@@ -2,7 +2,8 @@
 import { z } from "zod"
 import { budgetPeriods } from "../access.ts"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax } from "./field-schemas.ts"
+import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax, shownOnce } from "./field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 /** Members change the keys that are their own; the handlers check whose key it is. */
 const administer = { ...apiAdmin, anyMember: true } as const
@@ -49,15 +50,13 @@ export const GivenBudgets = z
     error: "one budget for each period",
   })
 
-export const KeyBudget = z
-  .object({
-    ...Threshold,
-    spent_cents: z.number().describe("In the present period, as far as it is in the ledger."),
-    local_state: z.enum(["ok", "blocked"]),
-    period_start: z.iso.date(),
-    period_end: z.iso.date().describe("The first day after it."),
-  })
-  .meta({ id: "KeyBudget" })
+export const KeyBudget = namedObject("KeyBudget", {
+  ...Threshold,
+  spent_cents: z.number().describe("In the present period, as far as it is in the ledger."),
+  local_state: z.enum(["ok", "blocked"]),
+  period_start: z.iso.date(),
+  period_end: z.iso.date().describe("The first day after it."),
+})
 export type KeyBudget = z.infer<typeof KeyBudget>
 
 /** An address, or a network as 10.0.0.0/8; the handler reads it. */
@@ -94,37 +93,30 @@ export const KeyRateLimit = z.strictObject({
   burst: z.int().min(1).max(requestsPerMinuteMax),
 })
 
-export const ApiKey = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    permissions: z.array(PermissionName),
-    scope: z.enum(["organization", "user"]),
-    user_id: z.string().nullable().describe("Whose role a user-scoped key carries."),
-    created_by: z.string().nullable().describe("The user who made it, where one did."),
-    created_at: Datetime,
-    updated_at: Datetime,
-    expires_at: Datetime.nullable(),
-    last_used_at: Datetime.nullable().describe("Written with some delay."),
-    previous_secret_expires_at: Datetime.nullable().describe(
-      "Until when the secret before the last rotation goes on working.",
-    ),
-    rate_limit: KeyRateLimit.nullable().describe("Null: the limit of the organization."),
-    ...ShownKeyLimits,
-    version: z.int().describe("Counts the changes; `If-Match` takes it."),
-  })
-  .meta({ id: "ApiKey" })
+export const ApiKey = namedObject("ApiKey", {
+  id: z.string(),
+  name: z.string(),
+  permissions: z.array(PermissionName),
+  scope: z.enum(["organization", "user"]),
+  user_id: z.string().nullable().describe("Whose role a user-scoped key carries."),
+  created_by: z.string().nullable().describe("The user who made it, where one did."),
+  created_at: Datetime,
+  updated_at: Datetime,
+  expires_at: Datetime.nullable(),
+  last_used_at: Datetime.nullable().describe("Written with some delay."),
+  previous_secret_expires_at: Datetime.nullable().describe(
+    "Until when the secret before the last rotation goes on working.",
+  ),
+  rate_limit: KeyRateLimit.nullable().describe("Null: the limit of the organization."),
+  ...ShownKeyLimits,
+  version: z.int().describe("Counts the changes; `If-Match` takes it."),
+})
 export type ApiKey = z.infer<typeof ApiKey>
 
-export const ApiKeyWithSecret = z
-  .object({
-    ...ApiKey.shape,
-    secret: z
-      .string()
-      .nullable()
-      .describe("The whole bearer value. Shown once: null when the request is repeated."),
-  })
-  .meta({ id: "ApiKeyWithSecret" })
+export const ApiKeyWithSecret = namedObject("ApiKeyWithSecret", {
+  ...ApiKey.shape,
+  secret: shownOnce("The whole bearer value."),
+})
 export type ApiKeyWithSecret = z.infer<typeof ApiKeyWithSecret>
 
 const keys = endpointGroup("/v1/organizations/{org_id}/api_keys", { area: "API keys", write: administer })

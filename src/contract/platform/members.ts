@@ -2,71 +2,67 @@
 import { z } from "zod"
 import { anyone, endpointGroup, ownersAdmin } from "../endpoint-group.ts"
 import { StartedSession } from "./sessions.ts"
-import { Datetime, EmailAddress, Person, RoleName, Text, nameCharactersMax } from "./field-schemas.ts"
+import {
+  Datetime,
+  EmailAddress,
+  Person,
+  RoleName,
+  Text,
+  nameCharactersMax,
+  shownOnce,
+} from "./field-schemas.ts"
 import { Password } from "./sessions.ts"
+import { namedObject } from "../named-object.ts"
 
-export const Member = z
-  .object({
-    user_id: z.string(),
-    email: z.string(),
-    name: z.string().nullable(),
-    role: RoleName,
-    created_at: Datetime.describe("When the user joined."),
-    updated_at: Datetime,
-  })
-  .meta({ id: "Member" })
+export const Member = namedObject("Member", {
+  user_id: z.string(),
+  email: z.string(),
+  name: z.string().nullable(),
+  role: RoleName,
+  created_at: Datetime.describe("When the user joined."),
+  updated_at: Datetime,
+})
 export type Member = z.infer<typeof Member>
 
-export const Invitation = z
-  .object({
-    id: z.string(),
-    email: z.string(),
-    role: RoleName.describe("The role on acceptance."),
-    created_at: Datetime,
-    expires_at: Datetime,
-    invited_by: Person,
-  })
-  .meta({ id: "Invitation" })
+export const Invitation = namedObject("Invitation", {
+  id: z.string(),
+  email: z.string(),
+  role: RoleName.describe("The role on acceptance."),
+  created_at: Datetime,
+  expires_at: Datetime,
+  invited_by: Person,
+})
 export type Invitation = z.infer<typeof Invitation>
 
-export const SentInvitation = z
-  .object({
-    ...Invitation.shape,
-    accept_token: z
-      .string()
-      .nullable()
-      .describe("What accepts the invitation. Shown once: null when the request is repeated."),
-  })
-  .meta({ id: "SentInvitation" })
+export const SentInvitation = namedObject("SentInvitation", {
+  ...Invitation.shape,
+  accept_token: shownOnce("What accepts the invitation."),
+})
 export type SentInvitation = z.infer<typeof SentInvitation>
 
 const invitationStates = ["open", "accepted", "revoked", "expired"] as const
 
-export const InvitationDetails = z
-  .object({
-    state: z.enum(invitationStates).describe("Only an open invitation can be accepted."),
-    organization_name: z.string(),
-    invited_by: z.object({ email: z.string(), name: z.string().nullable() }),
-    email: z.string().describe("Whom the invitation is for."),
-    role: RoleName.describe("The role on acceptance."),
-    expires_at: Datetime,
-    user_exists: z
-      .boolean()
-      .describe("True when the address has a user, who signs in first; false when accepting makes one."),
-  })
-  .meta({ id: "InvitationDetails" })
+export const InvitationDetails = namedObject("InvitationDetails", {
+  state: z.enum(invitationStates).describe("Only an open invitation can be accepted."),
+  organization_name: z.string(),
+  invited_by: z.object({ email: z.string(), name: z.string().nullable() }),
+  email: z.string().describe("Whom the invitation is for."),
+  role: RoleName.describe("The role on acceptance."),
+  expires_at: Datetime,
+  user_exists: z
+    .boolean()
+    .describe("True when the address has a user, who signs in first; false when accepting makes one."),
+})
 export type InvitationDetails = z.infer<typeof InvitationDetails>
 
 const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
 
-export const AcceptedInvitation = z
-  .object({
-    organization_id: z.string(),
-    role: RoleName,
-    user: Person,
-    session: StartedSession.nullable().describe("For a new user; null when a session accepted."),
-  })
-  .meta({ id: "AcceptedInvitation" })
+export const AcceptedInvitation = namedObject("AcceptedInvitation", {
+  organization_id: z.string(),
+  role: RoleName,
+  user: Person,
+  session: StartedSession.nullable().describe("For a new user; null when a session accepted."),
+})
 export type AcceptedInvitation = z.infer<typeof AcceptedInvitation>
 
 const members = endpointGroup("/v1/organizations/{org_id}/members", { area: "Members", write: ownersAdmin })

@@ -3,6 +3,7 @@ import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { ruleFields } from "./virtual-models.ts"
 import { Datetime } from "./field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 /** First that applies, in this order (`active` when none does). */
 const modelStatuses = [
@@ -17,54 +18,48 @@ const modelStatuses = [
 ] as const
 export type ModelStatus = (typeof modelStatuses)[number]
 
-const VirtualEntry = z
-  .object({
-    id: z.string().nullable().describe("Null of those that the configuration has for every organization."),
-    alias: ruleFields.alias.nullable(),
-    fallback: ruleFields.fallback.nullable(),
-    split: ruleFields.split.nullable(),
-    cascade: ruleFields.cascade.nullable(),
-  })
-  .meta({ id: "VirtualEntry" })
+const VirtualEntry = namedObject("VirtualEntry", {
+  id: z.string().nullable().describe("Null of those that the configuration has for every organization."),
+  alias: ruleFields.alias.nullable(),
+  fallback: ruleFields.fallback.nullable(),
+  split: ruleFields.split.nullable(),
+  cascade: ruleFields.cascade.nullable(),
+})
 
 const modelAccessStates = ["pending", "grant", "deny"] as const
 
-export const OrgModel = z
-  .object({
-    model_sku: z.string(),
-    model_kind: z.enum(["generation", "embedding"]),
-    developer: z.string().nullable(),
-    input_modalities: z.array(z.string()),
-    output_modalities: z.array(z.string()),
-    max_context_len: z.int(),
-    quantization: z.string(),
-    tools_supported: z.boolean(),
-    public: z.boolean(),
-    default_settings: z.record(z.string(), z.unknown()),
-    price_m_input_tokens_usd: z.number(),
-    price_m_input_cache_read_tokens_usd: z.number(),
-    price_m_output_tokens_usd: z.number(),
-    price_per_sec_usd: z.number(),
-    status: z.enum(modelStatuses),
-    access: z.enum(modelAccessStates).nullable().describe("Null when no access request exists."),
-    virtual: VirtualEntry.nullable().describe(
-      "What a virtual model stands for; null of a model. Its prices are the highest that a request can come to.",
-    ),
-  })
-  .meta({ id: "OrgModel" })
+export const OrgModel = namedObject("OrgModel", {
+  model_sku: z.string(),
+  model_kind: z.enum(["generation", "embedding"]),
+  developer: z.string().nullable(),
+  input_modalities: z.array(z.string()),
+  output_modalities: z.array(z.string()),
+  max_context_len: z.int(),
+  quantization: z.string(),
+  tools_supported: z.boolean(),
+  public: z.boolean(),
+  default_settings: z.record(z.string(), z.unknown()),
+  price_m_input_tokens_usd: z.number(),
+  price_m_input_cache_read_tokens_usd: z.number(),
+  price_m_output_tokens_usd: z.number(),
+  price_per_sec_usd: z.number(),
+  status: z.enum(modelStatuses),
+  access: z.enum(modelAccessStates).nullable().describe("Null when no access request exists."),
+  virtual: VirtualEntry.nullable().describe(
+    "What a virtual model stands for; null of a model. Its prices are the highest that a request can come to.",
+  ),
+})
 export type OrgModel = z.infer<typeof OrgModel>
 
-export const ModelAccessRequest = z
-  .object({
-    id: z.string(),
-    model_sku: z.string(),
-    state: z.enum(modelAccessStates),
-    requested_by: z.string().nullable().describe("The user who asked, where one did."),
-    created_at: Datetime,
-    updated_at: Datetime,
-    decided_at: Datetime.nullable(),
-  })
-  .meta({ id: "ModelAccessRequest" })
+export const ModelAccessRequest = namedObject("ModelAccessRequest", {
+  id: z.string(),
+  model_sku: z.string(),
+  state: z.enum(modelAccessStates),
+  requested_by: z.string().nullable().describe("The user who asked, where one did."),
+  created_at: Datetime,
+  updated_at: Datetime,
+  decided_at: Datetime.nullable(),
+})
 export type ModelAccessRequest = z.infer<typeof ModelAccessRequest>
 
 const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Models", write: apiWrite })

@@ -2,20 +2,19 @@
 import { z } from "zod"
 import { endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
 import { Datetime, RoleName, Text, nameCharactersMax } from "./field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 /** Ten years: longer than anyone keeps a stored response, and far from what a date can hold. */
 const storedResponsesDaysMax = 3650
 
-const DataPersistenceConfig = z
-  .object({
-    stored_responses_days: z
-      .int()
-      .min(0)
-      .max(storedResponsesDaysMax)
-      .nullable()
-      .describe("Days that stored responses are kept; null is the default of 30, zero stores nothing."),
-  })
-  .meta({ id: "DataPersistenceConfig" })
+const DataPersistenceConfig = namedObject("DataPersistenceConfig", {
+  stored_responses_days: z
+    .int()
+    .min(0)
+    .max(storedResponsesDaysMax)
+    .nullable()
+    .describe("Days that stored responses are kept; null is the default of 30, zero stores nothing."),
+})
 
 const organizationFields = {
   id: z.string(),
@@ -31,42 +30,38 @@ const organizationFields = {
 export const OrganizationItem = z.object(organizationFields).meta({ id: "OrganizationItem" })
 export type OrganizationItem = z.infer<typeof OrganizationItem>
 
-export const Organization = z
-  .object({
-    ...organizationFields,
-    counts: z
-      .object({
-        members: z.int().describe("Active members."),
-        primary_owners: z.int().describe("Active primary owners."),
-      })
-      .meta({ id: "OrganizationCounts" }),
-  })
-  .meta({ id: "Organization" })
+export const Organization = namedObject("Organization", {
+  ...organizationFields,
+  counts: z
+    .object({
+      members: z.int().describe("Active members."),
+      primary_owners: z.int().describe("Active primary owners."),
+    })
+    .meta({ id: "OrganizationCounts" }),
+})
 export type Organization = z.infer<typeof Organization>
 
-export const OrganizationResources = z
-  .object({
-    regions: z
-      .array(
-        z.object({
-          id: z.string(),
-          country: z.string(),
-          latitude: z.number(),
-          longitude: z.number(),
-          home: z.boolean().describe("Whether the gateway that answers stands here."),
-          models: z.array(z.string()).describe("The models that run here, by SKU."),
-        }),
-      )
-      .describe("Regions visible to it."),
-    rate_limit: z.object({ requests_per_minute: z.int(), burst: z.int() }),
-    counts: z.object({
-      members: z.int(),
-      api_keys: z.int(),
-      pending_invitations: z.int(),
-      models: z.int().describe("Models that it may use."),
-    }),
-  })
-  .meta({ id: "OrganizationResources" })
+export const OrganizationResources = namedObject("OrganizationResources", {
+  regions: z
+    .array(
+      z.object({
+        id: z.string(),
+        country: z.string(),
+        latitude: z.number(),
+        longitude: z.number(),
+        home: z.boolean().describe("Whether the gateway that answers stands here."),
+        models: z.array(z.string()).describe("The models that run here, by SKU."),
+      }),
+    )
+    .describe("Regions visible to it."),
+  rate_limit: z.object({ requests_per_minute: z.int(), burst: z.int() }),
+  counts: z.object({
+    members: z.int(),
+    api_keys: z.int(),
+    pending_invitations: z.int(),
+    models: z.int().describe("Models that it may use."),
+  }),
+})
 export type OrganizationResources = z.infer<typeof OrganizationResources>
 
 /** Organizations of which one user may be the primary owner by creating them. */

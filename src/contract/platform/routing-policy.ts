@@ -1,23 +1,22 @@
 /** Where the inference of an organization may run. */
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
+import { namedObject } from "../named-object.ts"
 
 const regionsMax = 200
 
 const routingModes = ["nearest", "ordered", "required"] as const
 const routingFallbacks = ["disabled", "same_country", "visible_regions"] as const
 
-export const RoutingPolicy = z
-  .object({
-    mode: z.enum(routingModes).describe("How the first execution region is chosen."),
-    fallback: z.enum(routingFallbacks).describe("Which regions may be tried after the first."),
-    regions: z.array(z.string()).meta({
-      // The contract allows null, which this server never sends.
-      type: ["array", "null"],
-      description: "In order of priority; empty or null means every visible region.",
-    }),
-  })
-  .meta({ id: "RoutingPolicy" })
+export const RoutingPolicy = namedObject("RoutingPolicy", {
+  mode: z.enum(routingModes).describe("How the first execution region is chosen."),
+  fallback: z.enum(routingFallbacks).describe("Which regions may be tried after the first."),
+  regions: z.array(z.string()).meta({
+    // The contract allows null, which this server never sends.
+    type: ["array", "null"],
+    description: "In order of priority; empty or null means every visible region.",
+  }),
+})
 export type RoutingPolicy = z.infer<typeof RoutingPolicy>
 
 export const defaultRoutingPolicy: RoutingPolicy = {

@@ -2,38 +2,35 @@
 import { z } from "zod"
 import { anyone, endpointGroup, sessionOnly, ownersAdmin } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, Person, Text, nameCharactersMax, RoleName } from "./field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 export const passwordCharactersMin = 8
 const passwordCharactersMax = 256
 
 export const Password = z.string().min(passwordCharactersMin).max(passwordCharactersMax)
 
-export const StartedSession = z
-  .object({
-    token: z.string().describe("The bearer value; also set as the cookie `umpire_session`."),
-    expires_at: Datetime,
-  })
-  .meta({ id: "StartedSession" })
+export const StartedSession = namedObject("StartedSession", {
+  token: z.string().describe("The bearer value; also set as the cookie `umpire_session`."),
+  expires_at: Datetime,
+})
 export type StartedSession = z.infer<typeof StartedSession>
 
 export const SignedIn = z.object({ ...StartedSession.shape, user: Person }).meta({ id: "SignedIn" })
 export type SignedIn = z.infer<typeof SignedIn>
 
-export const CurrentSession = z
-  .object({
-    id: z.string(),
-    user: Person,
-    has_password: z.boolean(),
-    setup_required: z
-      .boolean()
-      .describe("True while the user has neither a password nor single sign-on, so cannot sign in again."),
-    email_changeable: z
-      .boolean()
-      .describe("True while the address is the placeholder of a first start, on the host `localhost`."),
-    created_at: Datetime,
-    expires_at: Datetime,
-  })
-  .meta({ id: "CurrentSession" })
+export const CurrentSession = namedObject("CurrentSession", {
+  id: z.string(),
+  user: Person,
+  has_password: z.boolean(),
+  setup_required: z
+    .boolean()
+    .describe("True while the user has neither a password nor single sign-on, so cannot sign in again."),
+  email_changeable: z
+    .boolean()
+    .describe("True while the address is the placeholder of a first start, on the host `localhost`."),
+  created_at: Datetime,
+  expires_at: Datetime,
+})
 export type CurrentSession = z.infer<typeof CurrentSession>
 
 /** What anyone may call can still be sent with credentials, which must then be good. */
@@ -137,20 +134,16 @@ export type OwnSession = z.infer<typeof OwnSession>
 const MemberSession = z.object({ ...sessionFields, user: Person }).meta({ id: "MemberSession" })
 export type MemberSession = z.infer<typeof MemberSession>
 
-export const SingleSignOnPolicy = z
-  .object({
-    required: z
-      .boolean()
-      .describe("Whether sessions that began without single sign-on are refused with 403."),
-    email_domains: z
-      .array(z.string())
-      .describe("Who signs in with a verified address of these becomes a member; set by the operator."),
-    groups: z
-      .array(z.string())
-      .describe("Whom the provider counts to one of these becomes a member; set by the operator."),
-    role: RoleName.describe("The role of those who join so."),
-  })
-  .meta({ id: "SingleSignOnPolicy" })
+export const SingleSignOnPolicy = namedObject("SingleSignOnPolicy", {
+  required: z.boolean().describe("Whether sessions that began without single sign-on are refused with 403."),
+  email_domains: z
+    .array(z.string())
+    .describe("Who signs in with a verified address of these becomes a member; set by the operator."),
+  groups: z
+    .array(z.string())
+    .describe("Whom the provider counts to one of these becomes a member; set by the operator."),
+  role: RoleName.describe("The role of those who join so."),
+})
 export type SingleSignOnPolicy = z.infer<typeof SingleSignOnPolicy>
 
 const sessions = endpointGroup("/v1/sessions", { area: "Sessions", read: sessionOnly, write: sessionOnly })

@@ -4,23 +4,22 @@ import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { tagKeyForm, tagLimits } from "../tags.ts"
 import { GivenBudgets, KeyBudget, keyLimits, KeyRateLimit } from "./keys.ts"
 import { Text } from "./field-schemas.ts"
+import { namedObject } from "../named-object.ts"
 
 /** Tags of one organization that may have budgets or limits. */
 export const tagBudgetsMax = 200
 
-export const TagBudget = z
-  .object({
-    key: z.string().describe("Of the tag, as in `x-umpire-tags: key=value`."),
-    value: z.string(),
-    budgets: z
-      .array(KeyBudget)
-      .describe("Requests that would pass one are refused with 402 tag_budget_exceeded."),
-    rate_limit: KeyRateLimit.nullable().describe(
-      "Of requests with the tag, whoever sends them; more are refused with 429 rate_limited.",
-    ),
-    tokens_per_minute: z.int().nullable().describe("Tokens read and written; null for no limit."),
-  })
-  .meta({ id: "TagBudget" })
+export const TagBudget = namedObject("TagBudget", {
+  key: z.string().describe("Of the tag, as in `x-umpire-tags: key=value`."),
+  value: z.string(),
+  budgets: z
+    .array(KeyBudget)
+    .describe("Requests that would pass one are refused with 402 tag_budget_exceeded."),
+  rate_limit: KeyRateLimit.nullable().describe(
+    "Of requests with the tag, whoever sends them; more are refused with 429 rate_limited.",
+  ),
+  tokens_per_minute: z.int().nullable().describe("Tokens read and written; null for no limit."),
+})
 export type TagBudget = z.infer<typeof TagBudget>
 
 /** What is left out stays as it is; an empty list and null remove. */

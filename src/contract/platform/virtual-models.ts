@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Text, changeFields } from "./field-schemas.ts"
+import { namedObject, namedStrictObject } from "../named-object.ts"
 
 export const virtualModelLimits = {
   /** Of an organization. */
@@ -33,46 +34,42 @@ export const virtualNameForm = /^(?!set:)[\p{L}\p{N}][\p{L}\p{N}._/:-]*$/u
 const Member = z.string().trim().min(1).max(256)
 const Share = z.number().min(0).max(1)
 
-export const CascadeRule = z
-  .strictObject({
-    models: z.array(Member).min(2).max(membersMax).describe("The first is asked everything."),
-    thresholds: z
-      .strictObject({
-        predicate: Share.default(0.8),
-        choice: Share.default(0.7),
-        score: Share.default(0.6),
-      })
-      .prefault({})
-      .describe(
-        "The next model is asked the questions whose answer is less probable than this. A question of a question set that has a threshold of its own keeps to that.",
-      ),
-    on_failure: z
-      .enum(["answer", "error"])
-      .default("answer")
-      .describe("When a later model fails: the answers so far with a warning header, or its error."),
-    cost_max_usd: z
-      .string()
-      .regex(/^\d{1,8}(\.\d{1,10})?$/, "a decimal number of USD is needed, with at most 10 decimals")
-      .nullable()
-      .default(null)
-      .describe("A further model is asked only while the whole request costs no more than this."),
-    latency_max_ms: z
-      .int()
-      .min(1)
-      .max(latencyMsMax)
-      .nullable()
-      .default(null)
-      .describe("How long after the request began a further model may work on it."),
-  })
-  .meta({ id: "CascadeRule" })
+export const CascadeRule = namedStrictObject("CascadeRule", {
+  models: z.array(Member).min(2).max(membersMax).describe("The first is asked everything."),
+  thresholds: z
+    .strictObject({
+      predicate: Share.default(0.8),
+      choice: Share.default(0.7),
+      score: Share.default(0.6),
+    })
+    .prefault({})
+    .describe(
+      "The next model is asked the questions whose answer is less probable than this. A question of a question set that has a threshold of its own keeps to that.",
+    ),
+  on_failure: z
+    .enum(["answer", "error"])
+    .default("answer")
+    .describe("When a later model fails: the answers so far with a warning header, or its error."),
+  cost_max_usd: z
+    .string()
+    .regex(/^\d{1,8}(\.\d{1,10})?$/, "a decimal number of USD is needed, with at most 10 decimals")
+    .nullable()
+    .default(null)
+    .describe("A further model is asked only while the whole request costs no more than this."),
+  latency_max_ms: z
+    .int()
+    .min(1)
+    .max(latencyMsMax)
+    .nullable()
+    .default(null)
+    .describe("How long after the request began a further model may work on it."),
+})
 export type CascadeRule = z.infer<typeof CascadeRule>
 
-export const SplitMember = z
-  .strictObject({
-    model: Member,
-    weight: z.int().min(0).max(weightMax).describe("Its share of the sum of all weights."),
-  })
-  .meta({ id: "SplitMember" })
+export const SplitMember = namedStrictObject("SplitMember", {
+  model: Member,
+  weight: z.int().min(0).max(weightMax).describe("Its share of the sum of all weights."),
+})
 
 /** Exactly one of them is what a virtual model is. */
 export const ruleFields = {
@@ -120,18 +117,16 @@ export const optionalRules = {
 
 const description = z.string().trim().max(descriptionCharactersMax)
 
-export const VirtualModel = z
-  .object({
-    id: z.string(),
-    name: z.string().describe("What requests name as their model."),
-    description: z.string(),
-    alias: ruleFields.alias.nullable(),
-    fallback: ruleFields.fallback.nullable(),
-    split: ruleFields.split.nullable(),
-    cascade: ruleFields.cascade.nullable(),
-    ...changeFields,
-  })
-  .meta({ id: "VirtualModel" })
+export const VirtualModel = namedObject("VirtualModel", {
+  id: z.string(),
+  name: z.string().describe("What requests name as their model."),
+  description: z.string(),
+  alias: ruleFields.alias.nullable(),
+  fallback: ruleFields.fallback.nullable(),
+  split: ruleFields.split.nullable(),
+  cascade: ruleFields.cascade.nullable(),
+  ...changeFields,
+})
 export type VirtualModel = z.infer<typeof VirtualModel>
 
 const models = endpointGroup("/v1/organizations/{org_id}/models", { area: "Models", write: apiAdmin })
