@@ -68,7 +68,7 @@ async function create(
   const { value, secretHash } = newKeyValue(id)
   return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
-    await checkLimit(sql, { principal, membership }, { given: rate_limit, standard: deps.rateLimit })
+    await checkLimit(sql, { principal, organizationId }, { given: rate_limit, standard: deps.rateLimit })
     const key = await insertKey(sql, {
       id,
       organizationId,
@@ -104,7 +104,7 @@ async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKe
     checkMayLimit(membership, limits)
     // What the key has already is not given to it now.
     checkHeld(membership, permissions?.filter((one) => !before.permissions.includes(one)) ?? [])
-    await checkLimit(sql, { principal, membership }, { given: rate_limit, standard: deps.rateLimit })
+    await checkLimit(sql, { principal, organizationId }, { given: rate_limit, standard: deps.rateLimit })
     const after = await updateKey(sql, organizationId, before.id, {
       ...given({ name, permissions, expiresAt }),
       ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
@@ -246,7 +246,7 @@ function readExpiry(given: string | null | undefined, nowMs: number): Date | nul
 /** A key may have less than its organization; an operator may give it more. */
 async function checkLimit(
   sql: Sql,
-  { principal, membership: { organizationId } }: ReturnType<typeof acting>,
+  { principal, organizationId }: Pick<ReturnType<typeof acting>, "principal" | "organizationId">,
   { given, standard }: { readonly given: GivenLimit | null | undefined; readonly standard: RateLimit },
 ): Promise<void> {
   if (!given || principal.kind === "operator") return
