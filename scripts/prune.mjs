@@ -94,7 +94,7 @@ function pruneHeaders(folder) {
 }
 
 /**
- * Of the packages below the folder, which nobody else uses, what neither Node nor the type checker opens: 80 MB in a clone.
+ * Of the packages below the folder, which no other program uses, what neither Node nor the type checker opens: 80 MB in a clone.
  * Licences and notices stay, and the README of a package that has no other file for its licence.
  */
 function pruneUnread(folder) {
@@ -134,7 +134,7 @@ function usesSources({ main, module, types, typings, bin, exports }) {
   return entries.includes("src/")
 }
 
-/** Conditions such as `@zod/source` are for whoever asks for them. */
+/** Conditions such as `@zod/source` are only for programs that ask for them. */
 function withoutCondition(key, value) {
   return key.startsWith("@") ? undefined : value
 }
