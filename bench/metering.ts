@@ -39,9 +39,8 @@ import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 import { startPostgres, stopPostgres } from "../test/postgres.ts"
 import { bootstrapKey } from "../test/server.ts"
-import { noStages } from "../test/no-stages.ts"
+import { idleSequence } from "../test/idle-sequence.ts"
 import { catalogResolver } from "../src/gateway/organization-access.ts"
-import { RequestTrace } from "../src/gateway/telemetry.ts"
 
 const { values } = parseArgs({
   options: {
@@ -86,18 +85,7 @@ const router = {
 }
 
 const noMeter: Meter = {
-  begin: () => ({
-    ...noStages,
-    id: "",
-    trace: new RequestTrace(systemClock),
-    describe: () => undefined,
-    tag: () => undefined,
-    name: () => undefined,
-    reserve: async () => undefined,
-    placed: () => undefined,
-    firstByte: () => undefined,
-    finish: async () => undefined,
-  }),
+  begin: () => idleSequence({ id: "" }),
 }
 
 async function openScene(

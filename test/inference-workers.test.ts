@@ -17,6 +17,7 @@ import { type RemoteWorker, openRemoteWorker } from "../src/engine/remote/remote
 import { defaultModelFile } from "./models.ts"
 import { type TestServer, startServer } from "./server.ts"
 import { type TestWorker, startTestWorker } from "./worker.ts"
+import { plainWork } from "./plain-work.ts"
 
 const chatDialects: readonly DialectName[] = ["openai", "vllm", "sglang", "llama-server", "ollama"]
 const scoreDialects: readonly DialectName[] = ["vllm", "sglang", "llama-server"]
@@ -49,28 +50,11 @@ function open(dialect: DialectName, url = worker.url, times = patient): RemoteWo
   return remote
 }
 
-const work = (changes: Partial<GenerateWork> = {}): GenerateWork => ({
-  organizationId: "org_test",
-  messages: [{ role: "user", content: "Say hello." }],
-  tools: [],
-  toolChoice: "auto",
-  parallelToolCalls: true,
-  format: { kind: "text" },
-  sampling: {
-    temperature: 0,
-    topP: null,
-    seed: null,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    logitBias: {},
-  },
-  stop: [],
-  topLogprobs: null,
-  outputTokensMax: 4,
-  truncate: false,
-  effort: null,
-  ...changes,
-})
+const work = (changes: Partial<GenerateWork> = {}): GenerateWork => {
+  const messages = [{ role: "user" as const, content: "Say hello." }]
+  const plain = plainWork({ messages, outputTokensMax: 4, ...changes })
+  return { ...plain, sampling: { ...plain.sampling, temperature: 0, ...changes.sampling } }
+}
 
 const never = new AbortController().signal
 const freely = { signal: never, admit: admitAny }

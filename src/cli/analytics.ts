@@ -5,6 +5,7 @@ import type { EventOperatorTable } from "../contract/operator.ts"
 import { operatorCommand, operates } from "./actions.ts"
 import { type CliContext, required, valueOption } from "./command.ts"
 import { columns } from "./table.ts"
+import { plural } from "../base/plural.ts"
 
 type Verdict = OutputOf<EventOperatorTable["verifyEvents"]>
 
@@ -29,17 +30,18 @@ export const analytics = operatorCommand({
     status: operates("getEventHoldings", { draw: drawStatus }),
     import: operates("importEvents", {
       input: fileOf,
-      draw: ({ events }) => `${events} events are imported.\n`,
+      draw: ({ events }) => `${plural(events, "event is", "events are")} imported.\n`,
     }),
     export: operates("exportEvents", {
       fields: { organization: "organization", ...range },
       input: fileOf,
-      draw: ({ events }, _, context) => `${events} events are in ${fileOf(context).file}.\n`,
+      draw: ({ events }, _, context) =>
+        `${plural(events, "event is", "events are")} in ${fileOf(context).file}.\n`,
     }),
     prune: operates("pruneEvents", {
       fields: { days: "days" },
       draw: ({ before, pruned, kept }) =>
-        `${pruned} events from before ${before} are gone, ${kept} are kept.\n`,
+        `${plural(pruned, "event")} from before ${before} pruned, ${kept} kept.\n`,
     }),
     verify: operates("verifyEvents", {
       fields: range,
@@ -61,7 +63,7 @@ function drawStatus({
   newestMs,
 }: OutputOf<EventOperatorTable["getEventHoldings"]>): string {
   if (oldestMs === null || newestMs === null) return "No events are kept.\n"
-  return `${events} events, from ${new Date(oldestMs).toISOString()} to ${new Date(newestMs).toISOString()}.\n`
+  return `${plural(events, "event")}, from ${new Date(oldestMs).toISOString()} to ${new Date(newestMs).toISOString()}.\n`
 }
 
 const drawDifferences = columns<Verdict["differences"][number]>({

@@ -8,6 +8,7 @@ import { drawAnswers } from "./answer-bars.ts"
 import { unreadable } from "./given-files.ts"
 import { questionOptions, readQuestions } from "./questions.ts"
 import { serverOptions } from "./server-options.ts"
+import { plural } from "../base/plural.ts"
 
 const evidenceBytesMax = 4 * 1024 * 1024
 
@@ -53,7 +54,7 @@ function draw(
   })
   const { isTTY = false, columns = 80 } = context.stdout
   const colour = isTTY && !context.environment["NO_COLOR"]
-  return `${drawAnswers(pairs, { columns, colour })}\n${response.usage.input_tokens} tokens, ${response.model}\n`
+  return `${drawAnswers(pairs, { columns, colour })}\n${plural(response.usage.input_tokens, "token")}, ${response.model}\n`
 }
 
 async function readEvidence(context: CliContext): Promise<string> {

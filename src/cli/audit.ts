@@ -1,6 +1,7 @@
 /** `umpire audit`: checks that no entry of the audit log was changed, removed or slipped in. */
 import { operatorCommand, operates } from "./actions.ts"
 import { valueOption } from "./command.ts"
+import { plural } from "../base/plural.ts"
 
 const exitBroken = 1
 
@@ -14,7 +15,7 @@ export const audit = operatorCommand({
         findings
           .map(({ organization_id, intact, position, reason }) =>
             intact
-              ? `${organization_id}: intact, ${position} entries\n`
+              ? `${organization_id}: intact, ${plural(position, "entry", "entries")}\n`
               : `${organization_id}: BROKEN at entry ${position}: ${reason}\n`,
           )
           .join(""),

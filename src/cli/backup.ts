@@ -2,6 +2,7 @@
 import { resolve } from "node:path"
 import type { OpenOperator } from "./actions.ts"
 import { type Command, flagOption, required, show } from "./command.ts"
+import { plural } from "../base/plural.ts"
 
 export const backup = (open: OpenOperator): Command => ({
   usage: ["umpire backup umpire-2026-01-01.backup"],
@@ -16,7 +17,7 @@ export const backup = (open: OpenOperator): Command => ({
         context,
         taken,
         () =>
-          `${taken.file} holds ${taken.rows} rows, the journal and the events, as of ${taken.created_at}. It contains texts of customers and hashes of secrets: keep it safe.\n`,
+          `${taken.file} holds ${plural(taken.rows, "row")}, the journal and the events, as of ${taken.created_at}. It contains texts of customers and hashes of secrets: keep it safe.\n`,
       )
     } finally {
       await operator.close()

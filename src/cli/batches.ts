@@ -22,6 +22,7 @@ import {
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { serverOptions } from "./server-options.ts"
 import { columns } from "./table.ts"
+import { plural } from "../base/plural.ts"
 
 /** The first looks follow one another faster, and failed ones more slowly. */
 const pauseMsMin = 100
@@ -208,7 +209,7 @@ function draw(batch: BatchObject): string {
   const { id, endpoint, status, request_counts: counts } = batch
   const lines = [
     `${id}  ${endpoint}  ${status}`,
-    `${counts.completed} done, ${counts.failed} failed, of ${counts.total} lines`,
+    `${counts.completed} done, ${counts.failed} failed, of ${plural(counts.total, "line")}`,
     ...nextStep(batch),
     ...(batch.errors?.data ?? []).map(
       ({ line, message }) => (line === null ? "" : `line ${line}: `) + message,

@@ -2,6 +2,7 @@
 import { type Evaluation, type Judged, answerOf, confidenceOf } from "../scoring/evaluation.ts"
 import type { EvalRow } from "./eval-rows.ts"
 import { drawTable } from "./table.ts"
+import { plural } from "../base/plural.ts"
 
 export interface Report {
   readonly set: string
@@ -98,7 +99,7 @@ export function reliabilitySvg({ set, model, evaluation }: Report): string {
     .filter(({ count }) => count > 0)
     .map(({ meanConfidence, accuracy, count }) => {
       const radius = 3 + 9 * Math.sqrt(count / evaluation.count)
-      return `<circle cx="${at(meanConfidence).toFixed(1)}" cy="${up(accuracy).toFixed(1)}" r="${radius.toFixed(1)}" fill="#2563eb" fill-opacity="0.7"><title>${count} rows stated ${meanConfidence.toFixed(2)}, right ${accuracy.toFixed(2)}</title></circle>`
+      return `<circle cx="${at(meanConfidence).toFixed(1)}" cy="${up(accuracy).toFixed(1)}" r="${radius.toFixed(1)}" fill="#2563eb" fill-opacity="0.7"><title>${plural(count, "row")} stated ${meanConfidence.toFixed(2)}, right ${accuracy.toFixed(2)}</title></circle>`
     })
   const ticks = [0, 0.25, 0.5, 0.75, 1].flatMap((tick) => [
     `<text x="${at(tick)}" y="${size - margin + 16}" text-anchor="middle">${tick}</text>`,
@@ -127,7 +128,7 @@ export function htmlReport(reports: readonly Report[]): string {
           `<tr><td>${confidenceOf(one).toFixed(2)}</td><td>${escape(answerOf(one))}</td><td>${escape(one.gold)}</td><td>${escape(row.text.slice(0, 300))}</td></tr>`,
       )
     return `<section><h2>${escape(report.set)} · ${escape(report.model)}</h2>
-<p>${e.count} rows, accuracy <b>${e.accuracy.toFixed(3)}</b> (majority ${e.majority.toFixed(3)}), macro-F1 ${e.macroF1.toFixed(3)}, Brier ${e.brier.toFixed(3)}, ECE ${e.calibrationError.toFixed(3)}</p>
+<p>${plural(e.count, "row")}, accuracy <b>${e.accuracy.toFixed(3)}</b> (majority ${e.majority.toFixed(3)}), macro-F1 ${e.macroF1.toFixed(3)}, Brier ${e.brier.toFixed(3)}, ECE ${e.calibrationError.toFixed(3)}</p>
 ${reliabilitySvg(report)}
 <h3>Worst mistakes</h3><table><tr><th>stated</th><th>answered</th><th>right</th><th>text</th></tr>${mistakes.join("")}</table></section>`
   })

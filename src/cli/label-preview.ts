@@ -2,7 +2,8 @@
 import type { DecisionQuestion } from "../contract/decisions.ts"
 import { type CliContext, show } from "./command.ts"
 import type { LabelAsker, OpenLocal } from "./label-asker.ts"
-import { counted, usd } from "./label-progress.ts"
+import { counted, plural } from "../base/plural.ts"
+import { usd } from "./label-progress.ts"
 import type { LabelTable, RowCounts } from "./label-table.ts"
 
 interface PreviewDeps {
@@ -39,7 +40,7 @@ export async function previewCost(
     const about = counter.isExact ? "" : "about "
     return [
       `rows    ${counted(rows)}${blank > 0 ? `, ${counted(blank)} without a text` : ""}`,
-      `asked   ${counted(pending)} of ${counted(distinct)} different texts${pending < distinct ? "; the others are answered" : ""}`,
+      `asked   ${counted(pending)} of ${plural(distinct, "different text")}${pending < distinct ? "; the others are answered" : ""}`,
       `tokens  ${about}${counted(tokens)}`,
       `price   ${price_usd === null ? "unknown: the key may not see prices" : about + usd(price_usd)}`,
       "",

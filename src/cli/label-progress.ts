@@ -1,5 +1,6 @@
 /** Shows how far `umpire label` is: a bar that is drawn over itself on a terminal, a line now and then elsewhere. */
 import type { CliContext } from "./command.ts"
+import { counted, plural } from "../base/plural.ts"
 
 const drawEveryMs = 200
 const lineEveryMs = 10_000
@@ -32,9 +33,9 @@ export function startProgress({ stderr }: Pick<CliContext, "stderr">, parts: Pro
     const rate = (1000 * count) / elapsedMs
     const all = before + count
     return [
-      `${counted(all)}/${counted(total)} texts`,
+      `${counted(all)}/${plural(total, "text")}`,
       `${rate.toFixed(rate < 10 ? 1 : 0)} a second`,
-      ...(priceUsd === null ? [`${counted(tokens)} tokens`] : [usd((tokens / 1e6) * priceUsd)]),
+      ...(priceUsd === null ? [plural(tokens, "token")] : [usd((tokens / 1e6) * priceUsd)]),
       ...(failed > 0 ? [`${counted(failed)} failed`] : []),
       ...(count > 0 && all < total ? [`${duration((total - all) / rate)} left`] : []),
     ].join(", ")
@@ -63,8 +64,6 @@ export function startProgress({ stderr }: Pick<CliContext, "stderr">, parts: Pro
     },
   }
 }
-
-export const counted = (value: number): string => value.toLocaleString("en-US")
 
 /** To a hundredth of a cent: a row costs less than a cent. */
 export const usd = (value: number): string => `$${value.toFixed(4)}`

@@ -20,7 +20,8 @@ import { LabelDuckdb } from "./label-duckdb.ts"
 import { printOutput, writeOutput } from "./label-output.ts"
 import { LabelPostgres } from "./label-postgres.ts"
 import { previewCost } from "./label-preview.ts"
-import { counted, startProgress } from "./label-progress.ts"
+import { counted, plural } from "../base/plural.ts"
+import { startProgress } from "./label-progress.ts"
 import { labelTexts } from "./label-run.ts"
 import { type TableFormat, formatOfPath, formatOption, loadRows } from "./label-source.ts"
 import { LabelState } from "./label-state.ts"
@@ -208,7 +209,7 @@ function report(context: CliContext, { shown, isPrinted }: Target, counts: RowCo
   if (context.values["json"] === true) stream.write(`${JSON.stringify(outcome)}\n`)
   else
     stream.write(
-      `${counted(rows)} rows, ${counted(distinct)} different texts, ${counted(blank)} without a text, ${counted(failed)} failed: written to ${shown}\n`,
+      `${plural(rows, "row")}, ${plural(distinct, "different text")}, ${counted(blank)} without a text, ${counted(failed)} failed: written to ${shown}\n`,
     )
 }
 

@@ -2,6 +2,7 @@
 import { resolve } from "node:path"
 import { loadConfig } from "../base/config.ts"
 import { type Command, UsageError, flagOption, show } from "./command.ts"
+import { plural } from "../base/plural.ts"
 
 type Restore = (
   config: ReturnType<typeof loadConfig>,
@@ -17,7 +18,7 @@ export const restore = (run: Restore): Command => ({
     const config = loadConfig(context.environment, context.workingDirectory)
     const restored = await run(config, resolve(context.workingDirectory, file))
     const draw = (): string =>
-      `${config.data_dir} is as of ${restored.created_at} (${restored.rows} rows). umpire serve starts it.\n`
+      `${config.data_dir} is as of ${restored.created_at} (${plural(restored.rows, "row")}). umpire serve starts it.\n`
     return show(context, { data_dir: config.data_dir, ...restored }, draw)
   },
 })

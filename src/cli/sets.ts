@@ -22,6 +22,7 @@ import {
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { apiOptions } from "./server-options.ts"
 import { columns, drawTable } from "./table.ts"
+import { plural } from "../base/plural.ts"
 
 const pollIntervalMs = 500
 
@@ -212,9 +213,9 @@ function drawChecked(result: CheckResult): string {
     ({ id, question, before, after }) => `${id} ${question}: ${String(before)} -> ${String(after)}\n`,
   )
   return (
-    `Version ${version}, ${cases} cases: ${passed} answers right, ${failed} wrong, ${abstained} abstained\n` +
+    `Version ${version}, ${plural(cases, "case")}: ${plural(passed, "answer")} right, ${failed} wrong, ${abstained} abstained\n` +
     lines.join("") +
-    (flips ? `${flips.length} flips against version ${difference?.from}\n${flips.join("")}` : "")
+    (flips ? `${plural(flips.length, "flip")} against version ${difference?.from}\n${flips.join("")}` : "")
   )
 }
 

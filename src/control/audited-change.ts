@@ -171,17 +171,3 @@ export const toList = <Item, View>(
   { items, nextCursor }: Page<Item>,
   toView: (item: Item) => View,
 ): { data: View[]; next_cursor: string | null } => ({ data: items.map(toView), next_cursor: nextCursor })
-
-/** 412 when If-Match names another version; a request without the header takes what is there. */
-export function checkVersion(request: RequestFacts, version: bigint): void {
-  const given = request.header("if-match")
-  if (given === null || given.trim() === "*") return
-  const named = given.split(",").map((tag) => tag.trim().replace(/^W\//, "").replaceAll('"', ""))
-  if (named.includes(String(version))) return
-  throw new Fault(
-    "precondition_failed",
-    "Cannot change the resource: it was changed since it was read; read it again and repeat",
-  )
-}
-
-export const etag = (version: bigint): string => `"${version}"`

@@ -14,12 +14,11 @@ import {
   type ControlDeps,
   acting,
   change,
-  checkVersion,
   difference,
-  etag,
   notFound,
   toList,
 } from "./audited-change.ts"
+import { checkVersion, etag } from "./etag.ts"
 import { rateLimitOf, readOrganization } from "./organizations.ts"
 import { changeView, given } from "./resource.ts"
 import { toWire } from "./to-wire.ts"

@@ -31,12 +31,11 @@ import {
   type ControlDeps,
   acting,
   change,
-  checkVersion,
   difference,
-  etag,
   found,
   notFound,
 } from "./audited-change.ts"
+import { checkVersion, etag } from "./etag.ts"
 import { openAccount } from "./first-start.ts"
 import { given } from "./resource.ts"
 import { toWire } from "./to-wire.ts"

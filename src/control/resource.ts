@@ -12,13 +12,12 @@ import {
   type ControlDeps,
   acting,
   change,
-  checkVersion,
   difference,
-  etag,
   found,
   notFound,
   toList,
 } from "./audited-change.ts"
+import { checkVersion, etag } from "./etag.ts"
 import { toWire } from "./to-wire.ts"
 
 export interface Resource<Item extends ResourceRow, View, Defaulted extends keyof Item = never> {

@@ -13,15 +13,8 @@ import {
   findRoutingPolicy,
   putRoutingPolicy,
 } from "../store/routing-policies.ts"
-import {
-  type ControlDeps,
-  acting,
-  change,
-  checkVersion,
-  difference,
-  etag,
-  notFound,
-} from "./audited-change.ts"
+import { type ControlDeps, acting, change, difference, notFound } from "./audited-change.ts"
+import { checkVersion, etag } from "./etag.ts"
 
 interface RoutingPolicyDeps extends ControlDeps {
   readonly regions: readonly Region[]

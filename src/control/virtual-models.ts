@@ -21,7 +21,8 @@ import {
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { type VirtualModelRecord, listVirtualModels, virtualModels } from "../store/virtual-models.ts"
-import { type ChangeScope, type ControlDeps, acting, change, checkVersion, found } from "./audited-change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, found } from "./audited-change.ts"
+import { checkVersion } from "./etag.ts"
 import { creatorOf } from "./keys.ts"
 import { add, handlersOf, remove, replace, resource, changeView } from "./resource.ts"
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { noStages } from "../../test/no-stages.ts"
+import { idleSequence } from "../../test/idle-sequence.ts"
 import type { Catalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
 import type { CallOf } from "../contract/endpoint.ts"
@@ -11,7 +11,6 @@ import type { Sets } from "./question-sets/sets.ts"
 import { compileVersion } from "./question-sets/version.ts"
 import { catalogResolver } from "./organization-access.ts"
 import type { Routed } from "./routing/router.ts"
-import { RequestTrace } from "./telemetry.ts"
 
 const noPrices = {
   inputTokenTicks: 0n,
@@ -47,21 +46,13 @@ test("a shadow is told of a request only after the request is recorded", async (
     } as unknown as Catalog),
     router: { open: async () => ({ score, close: () => undefined }) as unknown as Routed },
     meter: {
-      begin: () => ({
-        ...noStages,
-        id: "seq_1",
-        trace: new RequestTrace(systemClock),
-        describe: () => undefined,
-        tag: () => undefined,
-        name: () => undefined,
-        reserve: async () => undefined,
-        placed: () => undefined,
-        firstByte: () => undefined,
-        finish: async () => {
-          await Promise.resolve()
-          seen.push("recorded")
-        },
-      }),
+      begin: () =>
+        idleSequence({
+          finish: async () => {
+            await Promise.resolve()
+            seen.push("recorded")
+          },
+        }),
     },
     sets: createSetPolicies({
       sets,

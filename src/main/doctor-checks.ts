@@ -16,6 +16,7 @@ import { connectOperator } from "../cli/operator.ts"
 import { mailSenderOf } from "./alerts.ts"
 import { catalogOptions, loadCatalog } from "./catalog.ts"
 import { version } from "./package-files.ts"
+import { plural } from "../base/plural.ts"
 
 const gibibyte = 1024 ** 3
 /** As `engines` in package.json. */
@@ -191,7 +192,7 @@ async function store(config: Config, isRunning: boolean): Promise<Finding> {
         const pending = (await migrationStatus(database)).filter(({ appliedAt }) => appliedAt === null).length
         return ok(
           "store",
-          `${config.database.url === undefined ? "embedded" : "PostgreSQL"}, ${pending === 0 ? "up to date" : `${pending} migrations to run at the next start`}`,
+          `${config.database.url === undefined ? "embedded" : "PostgreSQL"}, ${pending === 0 ? "up to date" : `${plural(pending, "migration")} to run at the next start`}`,
         )
       } finally {
         await database.close()

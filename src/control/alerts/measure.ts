@@ -15,6 +15,7 @@ import { findMonthSpend } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import { driftOf, figuresOf } from "../question-sets/answer-figures.ts"
 import { workerViewMsMax } from "./worker-heartbeat.ts"
+import { plural } from "../../base/plural.ts"
 
 interface RequestSelection {
   readonly organizationId: string
@@ -126,8 +127,8 @@ async function measureRequests(facts: AlertFacts, rule: AlertRule, nowMs: number
     endMs: nowMs + 1,
     filters,
   })
-  const number = requests === 0 ? "no" : whole(requests)
-  const within = `${number} ${requests === 1 ? "request" : "requests"} in ${windowWords(minutes)}`
+  const number = requests === 0 ? "no requests" : plural(requests, "request")
+  const within = `${number} in ${windowWords(minutes)}`
   // Too few to tell, also where a rule fires: once the traffic that failed is gone, nothing fails.
   if (requests < requestsMin)
     return found(false, null, `There were ${within}; at least ${requestsMin} are needed.`)
@@ -241,6 +242,5 @@ const wholes = new Intl.NumberFormat("en", { maximumFractionDigits: 0 })
 const whole = (value: number): string => wholes.format(value)
 /** “15 minutes”, “1 hour”, “36 hours”. */
 function windowWords(minutes: number): string {
-  const [value, unit] = minutes % 60 === 0 ? [minutes / 60, "hour"] : [minutes, "minute"]
-  return `${whole(value)} ${unit}${value === 1 ? "" : "s"}`
+  return minutes % 60 === 0 ? plural(minutes / 60, "hour") : plural(minutes, "minute")
 }

@@ -18,7 +18,8 @@ import {
   providerNameConstraint,
 } from "../../store/identity-providers.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import { type ControlDeps, acting, checkVersion } from "../audited-change.ts"
+import { type ControlDeps, acting } from "../audited-change.ts"
+import { checkVersion } from "../etag.ts"
 import { given, handlersOf, resource } from "../resource.ts"
 import type { CelPool } from "./cel-pool.ts"
 import { refuseOpenPolicy } from "./public-issuers.ts"

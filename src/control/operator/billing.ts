@@ -20,6 +20,7 @@ import {
 } from "../../store/ledger.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type AuditedViews, type ChangeScope, type ControlDeps, change, found } from "../audited-change.ts"
+import { plural } from "../../base/plural.ts"
 
 interface BillingOperatorDeps extends ControlDeps {
   /** Puts into the ledger what this gateway's journal still holds, where it runs, and says what is left. */
@@ -171,7 +172,9 @@ async function verify(deps: BillingOperatorDeps): Promise<OutputOf<Table["verify
   const problems = [
     ...checks.flatMap(problemsOf),
     ...(journal.pendingRecords > 0
-      ? [`${journal.pendingRecords} records of the journal are not in the ledger`]
+      ? [
+          `${plural(journal.pendingRecords, "record of the journal is", "records of the journal are")} not in the ledger`,
+        ]
       : []),
     ...journal.lost,
     ...expired.map(

@@ -14,7 +14,8 @@ import {
   putLabel,
   updateSet,
 } from "../../store/question-sets/sets.ts"
-import { type ChangeScope, acting, change, etag, notFound } from "../audited-change.ts"
+import { type ChangeScope, acting, change, notFound } from "../audited-change.ts"
+import { etag } from "../etag.ts"
 import { creatorOf } from "../keys.ts"
 import { addJob, isRoomForJob } from "./jobs.ts"
 import type { QuestionSetDeps } from "./parts.ts"

@@ -22,7 +22,8 @@ import {
   updateSet,
 } from "../../store/question-sets/sets.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList } from "../audited-change.ts"
+import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
+import { checkVersion, etag } from "../etag.ts"
 import { creatorOf } from "../keys.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { readFileTask, writeFile } from "./file.ts"

@@ -31,6 +31,7 @@ import { readOrRefuse } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"
 import { lockReadSet, readSet, readVersion } from "../question-sets/view.ts"
 import { giveLabel, takeBack } from "./label.ts"
+import { plural } from "../../base/plural.ts"
 
 export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof reviewTable> {
   const { database } = deps
@@ -346,7 +347,7 @@ function teachingAdvice(
   { labelled, corrected }: Pick<ReviewCounts, "labelled" | "corrected">,
   isTaught: boolean,
 ): Pick<ReviewSummary, "teaching_would_pay" | "teaching_reason"> {
-  const labels = `${labelled} ${labelled === 1 ? "label" : "labels"}`
+  const labels = plural(labelled, "label")
   const since = isTaught ? "since the set was last taught" : "and the set was never taught"
   if (labelled < labelsMin)
     return {

@@ -1,3 +1,4 @@
+import { plainWork } from "../../../test/plain-work.ts"
 import { type Server, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
@@ -8,27 +9,7 @@ import { type RemoteWorker, openRemoteWorker } from "./remote-worker.ts"
 
 const never = new AbortController().signal
 const freely = { signal: never, admit: async () => 10, onUsage: () => undefined }
-const work: GenerateWork = {
-  organizationId: "o",
-  messages: [{ role: "user", content: "Say hello." }],
-  tools: [],
-  toolChoice: "auto",
-  parallelToolCalls: true,
-  format: { kind: "text" },
-  sampling: {
-    temperature: 0,
-    topP: null,
-    seed: null,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    logitBias: {},
-  },
-  stop: [],
-  topLogprobs: null,
-  outputTokensMax: 10,
-  truncate: false,
-  effort: null,
-}
+const work = plainWork({ outputTokensMax: 10 })
 
 let server: Server | undefined
 let worker: RemoteWorker | undefined

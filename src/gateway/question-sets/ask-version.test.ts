@@ -1,10 +1,9 @@
 import { expect, test } from "vitest"
-import { noStages } from "../../../test/no-stages.ts"
+import { idleSequence } from "../../../test/idle-sequence.ts"
 import type { Model } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import type { Routed } from "../routing/router.ts"
-import { RequestTrace } from "../telemetry.ts"
 import { type AskVersionDeps, askVersion, type TextCaller } from "./score-texts.ts"
 import { compileVersion } from "./version.ts"
 
@@ -63,20 +62,7 @@ async function ask(failure: FaultCode): Promise<unknown> {
         virtual: "careful",
       }),
     },
-    meter: {
-      begin: () => ({
-        ...noStages,
-        id: "seq_1",
-        trace: new RequestTrace(systemClock),
-        describe: () => undefined,
-        tag: () => undefined,
-        name: () => undefined,
-        reserve: async () => undefined,
-        placed: () => undefined,
-        firstByte: () => undefined,
-        finish: async () => undefined,
-      }),
-    },
+    meter: { begin: () => idleSequence() },
     router: { open },
     clock: systemClock,
     timeoutMs: 60_000,

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../../test/account.ts"
 import { openTestDatabase } from "../../../test/database.ts"
-import { noStages } from "../../../test/no-stages.ts"
+import { idleSequence } from "../../../test/idle-sequence.ts"
 import { catalogResolver } from "../organization-access.ts"
 import type { Catalog } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
@@ -17,10 +17,8 @@ import { insertExamples, sealInput } from "../../store/question-sets/examples.ts
 import { findJob, insertJob } from "../../store/question-sets/jobs.ts"
 import { findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
-import type { Sequence } from "../meter.ts"
 import type { Routed } from "../routing/router.ts"
 import { type JobDeps, startJobs } from "./jobs.ts"
-import { RequestTrace } from "../telemetry.ts"
 
 const ids = createIds(systemClock)
 const now = new Date("2026-05-01T00:00:00Z")
@@ -103,18 +101,7 @@ const scorer: Pick<ScoreEngine, "score"> = {
   },
 }
 
-const sequence: Sequence = {
-  ...noStages,
-  id: "seq_1",
-  trace: new RequestTrace(systemClock),
-  describe: () => undefined,
-  tag: () => undefined,
-  name: () => undefined,
-  reserve: async () => undefined,
-  placed: () => undefined,
-  firstByte: () => undefined,
-  finish: async () => undefined,
-}
+const sequence = idleSequence()
 
 function partsOf(changes: Partial<JobDeps> & { readonly scorer?: typeof scorer }): JobDeps {
   const prices = {

@@ -1,25 +1,12 @@
 import { expect, test } from "vitest"
-import { noStages } from "../../../test/no-stages.ts"
+import { idleSequence } from "../../../test/idle-sequence.ts"
 import type { Model } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { Sequence } from "../meter.ts"
 import type { Routed, Router } from "../routing/router.ts"
-import { RequestTrace } from "../telemetry.ts"
 import { type TextCaller, scoreText } from "./score-texts.ts"
 
-const sequence: Sequence = {
-  ...noStages,
-  id: "seq_1",
-  trace: new RequestTrace(systemClock),
-  describe: () => undefined,
-  tag: () => undefined,
-  name: () => undefined,
-  reserve: async () => undefined,
-  placed: () => undefined,
-  firstByte: () => undefined,
-  finish: async () => undefined,
-}
+const sequence = idleSequence()
 const caller = {
   callSource: "guardrail",
   principal: { kind: "key", id: "key_1" },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { noStages } from "../../../test/no-stages.ts"
+import { idleSequence } from "../../../test/idle-sequence.ts"
 import { catalogResolver } from "../organization-access.ts"
 import type { Catalog } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
@@ -10,7 +10,6 @@ import type { Database } from "../../store/sql.ts"
 import type { Routed } from "../routing/router.ts"
 import { type ShadowDeps, createShadows } from "./shadow.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
-import { RequestTrace } from "../telemetry.ts"
 
 const predicate = (name: string) =>
   ({ type: "predicate", name, instructions: "Is it?", threshold: null, below: "abstain" }) as const
@@ -39,18 +38,7 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
     ids: createIds(),
     log: Object.assign(Object.create(silentLog) as typeof silentLog, { warn: () => seen.push("logged") }),
     meter: {
-      begin: () => ({
-        ...noStages,
-        id: "seq_2",
-        trace: new RequestTrace(systemClock),
-        describe: () => undefined,
-        tag: () => undefined,
-        name: () => undefined,
-        reserve: note("reserved"),
-        placed: () => undefined,
-        firstByte: () => undefined,
-        finish: note("recorded"),
-      }),
+      begin: () => idleSequence({ id: "seq_2", reserve: note("reserved"), finish: note("recorded") }),
     },
     router: {
       open: async () => {

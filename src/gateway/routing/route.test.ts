@@ -1,3 +1,4 @@
+import { plainWork } from "../../../test/plain-work.ts"
 import { predicate } from "../../engine/branch.ts"
 import { describe, expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
@@ -109,27 +110,7 @@ const generator = (run: (signal: AbortSignal) => AsyncIterable<GenerationEvent>)
 })
 const freely: GenerateCall = { signal: never, admit: async () => 5, onUsage: () => undefined }
 
-const generated = {
-  organizationId: "org_1",
-  messages: [{ role: "user" as const, content: "Hi" }],
-  tools: [],
-  toolChoice: "auto" as const,
-  parallelToolCalls: true,
-  format: { kind: "text" as const },
-  sampling: {
-    temperature: null,
-    topP: null,
-    seed: null,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    logitBias: {},
-  },
-  stop: [],
-  topLogprobs: null,
-  outputTokensMax: 5,
-  truncate: false,
-  effort: null,
-}
+const generated = plainWork()
 
 /** A worker that says another count with its answer, or fails. */
 const counting = (tokens: number, counted: number, error?: Fault): WorkerEngines => ({
