@@ -5,6 +5,8 @@ import type { Random } from "./random.ts"
 /** A bound on the work: the cost of a head grows in proportion. Not tuned. */
 const DIRECTIONS_MAX = 160
 const POWER_ITERATIONS = 2
+/** Directions are found among the first of many vectors; all of them are projected. */
+const ROWS_MAX = 1_000
 /** What is left of a direction that others already span is rounding. */
 const LENGTH_MIN = 1e-6
 
@@ -18,7 +20,8 @@ export interface Basis {
  * Spans all vectors where they are few. Otherwise random mixtures of them are multiplied by their covariance, which turns the
  * mixtures towards the directions of most variance (a randomized range finder).
  */
-export function basisOf(vectors: Float64Array, size: number, random: Random): Basis {
+export function basisOf(all: Float64Array, size: number, random: Random): Basis {
+  const vectors = all.subarray(0, ROWS_MAX * size)
   const rows = size === 0 ? 0 : vectors.length / size
   if (rows <= DIRECTIONS_MAX) return { size, directions: orthonormalised(vectors, size) }
   const mixture = Float64Array.from({ length: rows * DIRECTIONS_MAX }, () => random() - 0.5)

@@ -11,19 +11,23 @@ const candidates = [
 const rounded = (weights: readonly number[]): number[] => weights.map((one) => Math.round(one * 1000) / 1000)
 
 describe("how much a candidate counts", () => {
-  test("equal losses leave half of the weight to the model's own answer", () => {
-    expect(rounded(mixtureWeights(candidates, [5, 5, 5, 5]))).toEqual([0.5, 0.167, 0.167, 0.167])
+  test("equal losses leave most of the weight to the model's own answer", () => {
+    expect(rounded(mixtureWeights(candidates, [5, 5, 5, 5], 100))).toEqual([0.889, 0.037, 0.037, 0.037])
   })
 
-  test("falls by e with each unit of loss, so that no row alone switches from one to another", () => {
-    const weights = mixtureWeights(candidates, [20, 20, 12, 13])
-    expect((weights[2] ?? 0) / (weights[3] ?? 1)).toBeCloseTo(Math.E, 10)
-    expect(weights[0]).toBeLessThan(0.001)
+  test("falls by e with each unit of loss where rows are many, by less where they are few, so that no row alone switches from one to another", () => {
+    const ratio = (rows: number): number => {
+      const [, , two = 0, three = 1] = mixtureWeights(candidates, [20, 20, 12, 13], rows)
+      return two / three
+    }
+    expect(ratio(1e9)).toBeCloseTo(Math.E, 6)
+    expect(ratio(30)).toBeCloseTo(Math.exp(0.5), 6)
+    expect(mixtureWeights(candidates, [20, 20, 8, 9], 400)[0]).toBeLessThan(0.001)
   })
 
   test("a loss without bound leaves none, and a single candidate has all", () => {
-    expect(mixtureWeights(candidates.slice(0, 2), [3, Infinity])).toEqual([1, 0])
-    expect(mixtureWeights(candidates.slice(0, 1), [3])).toEqual([1])
+    expect(mixtureWeights(candidates.slice(0, 2), [3, Infinity], 9)).toEqual([1, 0])
+    expect(mixtureWeights(candidates.slice(0, 1), [3], 9)).toEqual([1])
   })
 })
 

@@ -52,6 +52,7 @@ export async function crossValidate(
     mixtureWeights(
       candidates,
       losses.map((own) => rows.reduce((sum, row) => sum + (own[row] ?? 0), 0)),
+      rows.length,
     )
   const crossFitted = new Float64Array(labels.length * optionCount)
   for (const [fold, rows] of folds.entries())
@@ -63,18 +64,26 @@ export async function crossValidate(
 const isSafe = (candidate: Pick<Candidate, "reads"> | undefined): boolean =>
   candidate?.reads === "nothing" || candidate?.reads === "confidence"
 
+/** What changes no answer has before any label this much weight, each, beside all else together. */
+const SAFE_WEIGHT = 8
+/** With so many rows a loss counts half: out of few folds of few rows it is no more than a hint. */
+const HALF_TRUSTED_ROWS = 30
+
 /**
  * As if each candidate were a hypothesis, and its loss out of fold how unlikely it makes the labels. What changes no answer, the
- * model's own confidences and other ones, has each as much weight before any label as all else together.
+ * model's own confidences and other ones, has the most weight before any label. Losses are tempered where rows are few.
  */
 export function mixtureWeights(
   candidates: readonly Pick<Candidate, "reads">[],
   losses: readonly number[],
+  rows: number,
 ): number[] {
   const least = Math.min(...losses)
+  const trust = rows / (rows + HALF_TRUSTED_ROWS)
   const heads = candidates.filter((candidate) => !isSafe(candidate)).length
   const likelihoods = losses.map(
-    (loss, index) => Math.exp(least - loss) * (isSafe(candidates[index]) ? Math.max(1, heads) : 1),
+    (loss, index) =>
+      Math.exp(trust * (least - loss)) * (isSafe(candidates[index]) ? SAFE_WEIGHT * Math.max(1, heads) : 1),
   )
   const sum = likelihoods.reduce((total, own) => total + own, 0)
   return likelihoods.map((own) => own / sum)

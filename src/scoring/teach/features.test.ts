@@ -59,11 +59,11 @@ test("a text counts up to its 8,000th character and no further", () => {
 
 test("weights of directions are weights of features: the products of a text with both are the same", () => {
   const texts = ["gold tier late", "silver tier late", "gold tier early", "gold late", "tier early late gold"]
-  const { space, rows } = lexicalSpaceOf(texts)
+  const { space, rows } = lexicalSpaceOf(texts.map(featuresOf), featureKinds)
   const weights = Float64Array.from(texts, (_, at) => Math.sin(at + 1))
   const expanded = expandWeights(space, weights)
   const others = [...texts, "silver late", "nothing known"]
-  const along = projectTexts(space, others)
+  const along = projectTexts(space, others.map(featuresOf))
   expect(
     [...along.subarray(0, rows.length)].every((value, at) => Math.abs(value - (rows[at] ?? 0)) < 1e-9),
   ).toBe(true)
@@ -82,7 +82,7 @@ test("weights of directions are weights of features: the products of a text with
 })
 
 test("a feature of one text alone is not kept", () => {
-  const { space } = lexicalSpaceOf(["gold tier", "gold late"])
+  const { space } = lexicalSpaceOf(["gold tier", "gold late"].map(featuresOf), featureKinds)
   expect(sparseRow(space.lexicon, featuresOf("tier")).columns).toHaveLength(0)
   expect(sparseRow(space.lexicon, featuresOf("gold")).columns.length).toBeGreaterThan(0)
 })

@@ -27,10 +27,12 @@ const WORDS = /[\p{L}\p{M}\p{N}_]+/gu
 const FIELD_LINE = /^[ \t]*([\p{L}\p{N}][\p{L}\p{N} _-]{0,31})[ \t]*[:=][ \t]*(\S.{0,63})$/gmu
 
 export function featuresOf(text: string): FeatureCounts {
-  const read = text.slice(0, CHARACTERS_MAX).normalize("NFKC").toLowerCase()
+  const read = readable(text)
   const words = read.match(WORDS) ?? []
   return { word: countWords(words), character: countCharacters(words), field: countFields(read) }
 }
+
+const readable = (text: string): string => text.slice(0, CHARACTERS_MAX).normalize("NFKC").toLowerCase()
 
 /** Read when it is first asked for, once for all questions about the text. */
 export function featuresLater(text: string): () => FeatureCounts {
@@ -66,19 +68,33 @@ function countCharacters(words: readonly string[]): Map<number, number> {
   return counts
 }
 
-/** Each field with its value, and pairs of short ones: a rule is often about two of them together. */
 function countFields(text: string): Map<number, number> {
   const counts = new Map<number, number>()
-  const fields = jsonFields(text) ?? lineFields(text)
-  const paired: string[] = []
-  for (const { name, value } of fields) {
-    const field = `${name.slice(-NAME_MAX)}=${value.slice(0, VALUE_MAX)}`
-    count(counts, hashText(START, field))
-    if (value.length > PAIRED_VALUE_MAX || paired.length >= PAIRED_MAX) continue
-    for (const other of paired) count(counts, hashText(step(hashText(START, other), SEPARATOR), field))
-    paired.push(field)
-  }
+  for (const { feature } of fieldFeatures(text)) count(counts, feature)
   return counts
+}
+
+/** For each feature of the text's fields, the hash of its name, or of its two names: what it is a value of. */
+export const fieldNames = (text: string): Map<number, number> =>
+  new Map(fieldFeatures(readable(text)).map(({ feature, name }) => [feature, name]))
+
+/** Each field with its value, and pairs of short ones: a rule is often about two of them together. */
+function fieldFeatures(text: string): { readonly feature: number; readonly name: number }[] {
+  const features: { feature: number; name: number }[] = []
+  const paired: { field: string; name: string }[] = []
+  for (const { name: whole, value } of jsonFields(text) ?? lineFields(text)) {
+    const name = whole.slice(-NAME_MAX)
+    const field = `${name}=${value.slice(0, VALUE_MAX)}`
+    features.push({ feature: hashText(START, field), name: hashText(START, name) })
+    if (value.length > PAIRED_VALUE_MAX || paired.length >= PAIRED_MAX) continue
+    for (const other of paired)
+      features.push({
+        feature: hashText(step(hashText(START, other.field), SEPARATOR), field),
+        name: hashText(step(hashText(START, other.name), SEPARATOR), name),
+      })
+    paired.push({ field, name })
+  }
+  return features
 }
 
 interface Field {

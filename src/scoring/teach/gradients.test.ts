@@ -56,7 +56,10 @@ test("a head, with and without words, vectors of the options, an order and optio
         isOrdered: given.isOrdered,
       }
       const parameters = numbers(headParameters(rows).length, seed + 5, 1)
-      expectGradient(headObjective(rows, { vector: given.vector, words: given.words }), parameters)
+      const penalties = Float64Array.from({ length: size }, (_, at) =>
+        at < vectorSize ? given.vector : given.words,
+      )
+      expectGradient(headObjective(rows, penalties), parameters)
     }),
     { numRuns: 60 },
   )

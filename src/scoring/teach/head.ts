@@ -9,7 +9,7 @@ import { subtractLogSum } from "./logits.ts"
 /** Labelled rows as dense matrices, one row after another. */
 export interface HeadRows {
   readonly optionCount: number
-  /** Numbers of a row: those of its vector, then those of its words; 0 fits biases alone. */
+  /** Numbers of a row: those of its vector, then those of its words and fields; 0 fits biases alone. */
   readonly size: number
   /** How many of them are the vector's. */
   readonly vectorSize: number
@@ -35,12 +35,6 @@ export interface Head {
   readonly weights: Float64Array
 }
 
-/** Ridge penalties of the weights. */
-export interface Strength {
-  readonly vector: number
-  readonly words: number
-}
-
 /** Parameters before the biases: the weight of the model's logits, and that of the options' vectors as weights. */
 const SHARED = 2
 /** Deviations of the priors. Weights have the strengths that are asked for. */
@@ -60,15 +54,16 @@ export const headParameters = ({ optionCount, size, isOrdered }: HeadRows): Floa
   )
 
 export interface FitOptions {
-  readonly strength: Strength
+  /** The ridge penalty of the weights of each number. */
+  readonly penalties: Float64Array
   readonly start: Float64Array
   readonly pace: () => Promise<void>
 }
 
 /** Returns parameters, from which a fit with another strength can start. */
-export async function fitHead(rows: HeadRows, { strength, start, pace }: FitOptions): Promise<Float64Array> {
+export async function fitHead(rows: HeadRows, { penalties, start, pace }: FitOptions): Promise<Float64Array> {
   const options = { iterationsMax: ITERATIONS_MAX, gradientMax: 1e-3, gainMin: GAIN_MIN, pace }
-  return (await minimise(headObjective(rows, strength), start, options)).at
+  return (await minimise(headObjective(rows, penalties), start, options)).at
 }
 
 /** What options share of the weights is added to them: applying a head needs neither their vectors nor their order. */
@@ -95,15 +90,14 @@ export function headOf(rows: Omit<HeadRows, "labels">, parameters: Float64Array)
 const placeOf = (level: number, count: number): number => (count === 1 ? 0 : (2 * level) / (count - 1) - 1)
 
 /** Negative log likelihood of the labels plus the penalties. */
-export function headObjective(rows: HeadRows, strength: Strength): Objective {
-  const { optionCount, size, labels, numbers, unseen } = rows
+export function headObjective(rows: HeadRows, penalties: Float64Array): Objective {
+  const { optionCount, labels, unseen } = rows
   const rowCount = labels.length
   const logits = new Float64Array(rowCount * optionCount)
-  const slopes = new Float64Array(optionCount * size)
   return (at, gradient) => {
     gradient.fill(0)
     writeHeadLogits(rows, headOf(rows, at), logits)
-    let loss = addPenalties(rows, strength, at, gradient)
+    let loss = addPenalties(rows, penalties, at, gradient)
     for (let row = 0; row < rowCount; row++) {
       const own = logits.subarray(row * optionCount, (row + 1) * optionCount)
       for (const option of unseen) own[option] = -Infinity
@@ -115,14 +109,15 @@ export function headObjective(rows: HeadRows, strength: Strength): Objective {
       own[label] = (own[label] ?? 0) - 1
     }
     addSlopes(rows, logits, gradient)
-    slopes.fill(0)
-    addTransposedProducts({ left: logits, right: numbers, rows: rowCount, size }, slopes)
-    addWeightSlopes(rows, slopes, gradient)
+    if (rows.size > 0) addWeightSlopes(rows, weightSlopes(rows, logits), gradient)
     return loss
   }
 }
 
-/** Writes the logits of all rows, row after row. */
+/**
+ * Writes the logits of all rows, row after row, but for what all options of a row have in common: weights are taken less those of the last
+ * option, which saves the work of one.
+ */
 export function writeHeadLogits(
   rows: Pick<HeadRows, "optionCount" | "size" | "logits" | "numbers">,
   head: Head,
@@ -131,14 +126,43 @@ export function writeHeadLogits(
   const { optionCount, size, logits, numbers } = rows
   for (let at = 0; at < logits.length; at++)
     into[at] = head.priorWeight * (logits[at] ?? 0) + (head.biases[at % optionCount] ?? 0)
+  if (size === 0) return
   const rowCount = logits.length / optionCount
-  if (size > 0) addProducts({ left: numbers, right: head.weights, rows: rowCount, size }, into)
+  const others = optionCount - 1
+  const last = others * size
+  const right = head.weights.slice(0, last)
+  for (let at = 0; at < last; at++) right[at] = (right[at] ?? 0) - (head.weights[last + (at % size)] ?? 0)
+  const products = new Float64Array(rowCount * others)
+  if (others > 0) addProducts({ left: numbers, right, rows: rowCount, size }, products)
+  for (let row = 0; row < rowCount; row++)
+    for (let option = 0; option < others; option++) {
+      const at = row * optionCount + option
+      into[at] = (into[at] ?? 0) + (products[row * others + option] ?? 0)
+    }
+}
+
+/** By option. The residuals of a row add up to zero, and so do the slopes: those of the last option are what the others leave. */
+function weightSlopes(
+  { optionCount, size, labels, numbers }: HeadRows,
+  residuals: Float64Array,
+): Float64Array {
+  const others = optionCount - 1
+  const slopes = new Float64Array(optionCount * size)
+  if (others === 0) return slopes
+  const left = new Float64Array(labels.length * others)
+  for (let row = 0; row < labels.length; row++)
+    left.set(residuals.subarray(row * optionCount, row * optionCount + others), row * others)
+  addTransposedProducts({ left, right: numbers, rows: labels.length, size }, slopes)
+  const last = others * size
+  for (let at = 0; at < last; at++)
+    slopes[last + (at % size)] = (slopes[last + (at % size)] ?? 0) - (slopes[at] ?? 0)
+  return slopes
 }
 
 /** Quadratic, around the parameters of the model's own answer. */
 function addPenalties(
-  { optionCount, size, vectorSize }: HeadRows,
-  strength: Strength,
+  { optionCount, size }: HeadRows,
+  penalties: Float64Array,
   at: Float64Array,
   gradient: Float64Array,
 ): number {
@@ -154,7 +178,7 @@ function addPenalties(
   add(1, SIMILARITY_DEVIATION ** -2)
   for (let index = SHARED; index < first; index++) add(index, BIAS_DEVIATION ** -2)
   for (let index = first; index < at.length; index++) {
-    const penalty = (index - first) % size < vectorSize ? strength.vector : strength.words
+    const penalty = penalties[(index - first) % size] ?? 0
     add(index, index < shared ? penalty : SHARED_DIRECTION_SHARE * penalty)
   }
   return sum

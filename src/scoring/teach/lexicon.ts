@@ -1,5 +1,5 @@
 /** The features that labelled texts share, each text as a sparse row of them, and the directions that such rows span. */
-import { type FeatureCounts, type FeatureKind, featureKinds, featuresOf } from "./features.ts"
+import { type FeatureCounts, type FeatureKind, featureKinds } from "./features.ts"
 
 /** Features by kind and hash, each with its column. */
 export interface Lexicon {
@@ -16,21 +16,24 @@ export interface SparseRow {
 
 /** A feature of one text alone says nothing of others. */
 const TEXTS_MIN = 2
-/** Of each kind; the most frequent ones stay. */
-const FEATURES_MAX = 20_000
+/** Of each kind; the most frequent ones stay. Fields are read one by one, not along directions, so that fewer can stay. */
+const FEATURES_MAX: Readonly<Record<FeatureKind, number>> = { word: 20_000, character: 20_000, field: 512 }
 
-export function lexiconOf(texts: readonly FeatureCounts[]): Lexicon {
+/** Of some kinds of features. */
+export function lexiconOf(texts: readonly FeatureCounts[], kinds: readonly FeatureKind[]): Lexicon {
   const rarities: number[] = []
   const columnsOf = (kind: FeatureKind): Map<number, number> => {
+    if (!kinds.includes(kind)) return new Map()
     const found = new Map<number, number>()
     for (const counts of texts)
       for (const feature of counts[kind].keys()) found.set(feature, (found.get(feature) ?? 0) + 1)
     const shared = [...found].filter(([, textCount]) => textCount >= TEXTS_MIN)
-    const kept = shared.toSorted(([a, x], [b, y]) => y - x || a - b).slice(0, FEATURES_MAX)
+    const kept = shared.toSorted(([a, x], [b, y]) => y - x || a - b).slice(0, FEATURES_MAX[kind])
     return new Map(
       kept.map(([feature, textCount]) => {
-        const column = rarities.push(1 + Math.log((1 + texts.length) / (1 + textCount))) - 1
-        return [feature, column]
+        // A rare value of a field is no surer sign than a frequent one.
+        const rarity = kind === "field" ? 1 : 1 + Math.log((1 + texts.length) / (1 + textCount))
+        return [feature, rarities.push(rarity) - 1]
       }),
     )
   }
@@ -58,6 +61,17 @@ export function sparseRow({ columns, rarities }: Lexicon, counts: FeatureCounts)
   return { columns: Int32Array.from(found), values: Float64Array.from(values) }
 }
 
+/** Rows of all columns, one after another. */
+export function denseRows(lexicon: Lexicon, texts: readonly FeatureCounts[]): Float64Array {
+  const size = lexicon.rarities.length
+  const all = new Float64Array(texts.length * size)
+  for (const [row, counts] of texts.entries()) {
+    const { columns, values } = sparseRow(lexicon, counts)
+    for (const [at, column] of columns.entries()) all[row * size + column] = values[at] ?? 0
+  }
+  return all
+}
+
 /**
  * What sparse rows are along directions, of which there are at most as many as rows: their products with some of the rows, the
  * landmarks, after the landmarks' own products are taken out. A head along these directions is one on the features themselves.
@@ -65,86 +79,84 @@ export function sparseRow({ columns, rarities }: Lexicon, counts: FeatureCounts)
 export interface LexicalSpace {
   readonly lexicon: Lexicon
   readonly landmarks: readonly SparseRow[]
-  /** The lower triangle of Cholesky's factor of the landmarks' products. */
-  readonly factor: Float64Array
+  /** By column: the landmarks that have the feature, and their values of it. */
+  readonly postings: readonly Posting[]
+  /** The lower triangle of Cholesky's factor of the landmarks' products, row after row. */
+  readonly factor: readonly Float64Array[]
+}
+
+interface Posting {
+  readonly landmarks: number[]
+  readonly values: number[]
 }
 
 const LANDMARKS_MAX = 512
-/** Equal texts have equal rows, whose products have no factor without it. */
-const RIDGE = 1e-6
+/** A row of which less than this is its own, beside what the landmarks have, is none. */
+const OWN_MIN = 1e-4
 
 /** With the rows of all texts along the directions, one after another. */
-export function lexicalSpaceOf(texts: readonly string[]): { space: LexicalSpace; rows: Float64Array } {
-  const counts = texts.map(featuresOf)
-  const lexicon = lexiconOf(counts)
-  const sparse = counts.map((own) => sparseRow(lexicon, own))
-  const landmarks = sparse.slice(0, LANDMARKS_MAX)
-  const space = { lexicon, landmarks, factor: factorOf(landmarks, lexicon.rarities.length) }
+export function lexicalSpaceOf(
+  texts: readonly FeatureCounts[],
+  kinds: readonly FeatureKind[],
+): { space: LexicalSpace; rows: Float64Array } {
+  const lexicon = lexiconOf(texts, kinds)
+  const sparse = texts.map((own) => sparseRow(lexicon, own))
+  const landmarks: SparseRow[] = []
+  const factor: Float64Array[] = []
+  const postings = Array.from(lexicon.rarities, (): Posting => ({ landmarks: [], values: [] }))
+  for (const row of sparse) {
+    if (landmarks.length === LANDMARKS_MAX) break
+    const own = along({ postings, factor }, row)
+    const rest = squaredLength(row.values) - squaredLength(own)
+    if (rest < OWN_MIN) continue
+    for (const [at, column] of row.columns.entries()) {
+      postings[column]?.landmarks.push(landmarks.length)
+      postings[column]?.values.push(row.values[at] ?? 0)
+    }
+    landmarks.push(row)
+    factor.push(Float64Array.of(...own, Math.sqrt(rest)))
+  }
+  const space = { lexicon, landmarks, postings, factor }
   return { space, rows: projectRows(space, sparse) }
 }
 
-export const projectTexts = (space: LexicalSpace, texts: readonly string[]): Float64Array =>
+export const projectTexts = (space: LexicalSpace, texts: readonly FeatureCounts[]): Float64Array =>
   projectRows(
     space,
-    texts.map((text) => sparseRow(space.lexicon, featuresOf(text))),
+    texts.map((own) => sparseRow(space.lexicon, own)),
   )
 
 function projectRows(space: LexicalSpace, rows: readonly SparseRow[]): Float64Array {
-  const { landmarks, factor, lexicon } = space
-  const size = landmarks.length
-  const along = new Float64Array(rows.length * size)
-  const spread = new Float64Array(lexicon.rarities.length)
-  for (const [at, row] of rows.entries())
-    withSpread(row, spread, () =>
-      solveForward(factor, along.subarray(at * size, (at + 1) * size), (index) =>
-        product(landmarks[index], spread),
-      ),
-    )
-  return along
+  const size = space.landmarks.length
+  const all = new Float64Array(rows.length * size)
+  for (const [at, row] of rows.entries()) all.set(along(space, row), at * size)
+  return all
 }
 
-function factorOf(rows: readonly SparseRow[], width: number): Float64Array {
-  const size = rows.length
-  const factor = new Float64Array(size * size)
-  const spread = new Float64Array(width)
-  for (const [at, row] of rows.entries())
-    withSpread(row, spread, () => {
-      const own = factor.subarray(at * size, at * size + at)
-      solveForward(factor, own, (index) => product(rows[index], spread), size)
-      const rest = product(row, spread) + RIDGE - own.reduce((sum, value) => sum + value * value, 0)
-      factor[at * size + at] = Math.sqrt(Math.max(rest, RIDGE))
-    })
-  return factor
-}
-
-/** Writes the solution of factor times solution = right side. */
-function solveForward(
-  factor: Float64Array,
-  into: Float64Array,
-  rightSide: (index: number) => number,
-  size = into.length,
-): void {
-  for (let row = 0; row < into.length; row++) {
-    let rest = rightSide(row)
-    for (let at = 0; at < row; at++) rest -= (factor[row * size + at] ?? 0) * (into[at] ?? 0)
-    into[row] = rest / (factor[row * size + row] ?? 1)
+/** The solution of factor times solution = products of the row with the landmarks. */
+function along(
+  { postings, factor }: Pick<LexicalSpace, "postings" | "factor">,
+  { columns, values }: SparseRow,
+): Float64Array {
+  const places = new Float64Array(factor.length)
+  for (const [index, column] of columns.entries()) {
+    const value = values[index] ?? 0
+    const posting = postings[column]
+    if (!posting) continue
+    for (let at = 0; at < posting.landmarks.length; at++) {
+      const landmark = posting.landmarks[at] ?? 0
+      places[landmark] = (places[landmark] ?? 0) + value * (posting.values[at] ?? 0)
+    }
   }
+  for (const [row, own] of factor.entries()) {
+    let rest = places[row] ?? 0
+    for (let at = 0; at < row; at++) rest -= (own[at] ?? 0) * (places[at] ?? 0)
+    places[row] = rest / (own[row] ?? 1)
+  }
+  return places
 }
 
-/** Runs with the row's values at their columns. */
-function withSpread({ columns, values }: SparseRow, spread: Float64Array, run: () => void): void {
-  for (const [at, column] of columns.entries()) spread[column] = values[at] ?? 0
-  run()
-  for (const column of columns) spread[column] = 0
-}
-
-function product(row: SparseRow | undefined, spread: Float64Array): number {
-  if (!row) return 0
-  const { columns, values } = row
-  let sum = 0
-  for (let at = 0; at < columns.length; at++) sum += (values[at] ?? 0) * (spread[columns[at] ?? 0] ?? 0)
-  return sum
-}
+const squaredLength = (values: Float64Array): number => values.reduce((sum, value) => sum + value * value, 0)
 
 /** The weights of features, by column, that stand for weights of directions. */
 export function expandWeights(
@@ -156,8 +168,8 @@ export function expandWeights(
   for (let row = size - 1; row >= 0; row--) {
     let rest = shares[row] ?? 0
     for (let below = row + 1; below < size; below++)
-      rest -= (factor[below * size + row] ?? 0) * (shares[below] ?? 0)
-    shares[row] = rest / (factor[row * size + row] ?? 1)
+      rest -= (factor[below]?.[row] ?? 0) * (shares[below] ?? 0)
+    shares[row] = rest / (factor[row]?.[row] ?? 1)
   }
   const expanded = new Float64Array(lexicon.rarities.length)
   for (const [at, { columns, values }] of landmarks.entries())

@@ -161,12 +161,14 @@ test("a head that knows its training rows by heart is not surer than it is right
 })
 
 test("rows without vectors are calibrated", async () => {
-  const rows = makeRows({ ...choice, rows: 300 }).map((row) => ({
-    ...row,
-    vector: null,
-    margins: Array.from(row.margins, (margin) => 9 * margin),
-  }))
-  const artefact = await teach(questionOf("score", 4), rows, options)
+  const rows = makeRows({ ...choice, kind: "predicate", optionCount: 2, rows: 300, marginSignal: 0.3 }).map(
+    (row) => ({
+      ...row,
+      vector: null,
+      margins: Array.from(row.margins, (margin) => 9 * margin),
+    }),
+  )
+  const artefact = await teach(questionOf("predicate", 2), rows, options)
   expect(loadArtefact(artefact).needsVector).toBe(false)
   const { before, after } = artefact.crossValidated
   expect(after.calibrationError.value).toBeLessThan(before.calibrationError.value / 2)

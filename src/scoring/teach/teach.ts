@@ -23,7 +23,7 @@ import { blendLogs, fitBlend } from "./blend.ts"
 import { type CrossValidation, crossValidate, foldCountOf, mean, standardError } from "./cross-validation.ts"
 import { type FeatureKind, featureKinds } from "./features.ts"
 import { figuresOf, outcomesOf } from "./figures.ts"
-import { type LexicalSpace, expandWeights } from "./lexicon.ts"
+import { type Lexicon, expandWeights } from "./lexicon.ts"
 import {
   type Candidate,
   type MixedHead,
@@ -105,7 +105,7 @@ export async function teachStages(
     kind: question.kind,
     options: question.options,
     modelVersion,
-    vectorSize: taught.vector.length > 0 ? problem.space.basis.size : 0,
+    vectorSize: taught.weights.vector.length > 0 ? problem.space.basis.size : 0,
     seed,
     examplesHash: hashExamples(rows),
     rows: { train: train.length, heldOut: heldOutRows.length },
@@ -193,23 +193,27 @@ function answersOf({ optionCount, labels }: Problem, logProbabilities: Float64Ar
 }
 
 /** Basis, scale and centre go into weights and biases, so that applying takes vectors and texts as they come. */
-function parametersOf(
-  { space, optionCount }: Problem,
-  { priorWeight, biases, vector, words }: MixedHead,
-): ArtefactParameters {
+function parametersOf({ space, optionCount }: Problem, taught: MixedHead): ArtefactParameters {
   const { basis, centre, scale } = space
-  const weights = expand(basis, vector).map((weight) => weight / scale)
-  const optionBiases = Array.from(biases, (bias, option) => {
+  const weights = expand(basis, taught.weights.vector).map((weight) => weight / scale)
+  const optionBiases = Array.from(taught.biases, (bias, option) => {
     const own = weights.subarray(option * basis.size, (option + 1) * basis.size)
     return bias - own.reduce((sum, weight, index) => sum + weight * (centre[index] ?? 0), 0)
   })
+  const features = [
+    ...keptFeatures(
+      space.words.lexicon,
+      byOption(taught.weights.words, optionCount).map((own) => expandWeights(space.words, own)),
+    ),
+    ...keptFeatures(space.fields.lexicon, byOption(taught.weights.fields, optionCount)),
+  ]
   return {
     temperature: 1,
     bias: 0,
-    priorWeight,
+    priorWeight: taught.priorWeight,
     optionBiases,
     weights: encodeFloats(weights),
-    ...(words.length > 0 ? { words: wordsOf(space.words, words, optionCount) } : {}),
+    ...(features.length > 0 ? { words: wordsOf(features, optionCount) } : {}),
   }
 }
 
@@ -217,30 +221,56 @@ function parametersOf(
 const IMPORTANCE_MIN = 0.02
 const FEATURES_KEPT_MAX = 6_000
 
-function wordsOf(space: LexicalSpace, weights: Float64Array, optionCount: number): TaughtWords {
-  const size = weights.length / optionCount
-  const expanded = Array.from({ length: optionCount }, (_, option) =>
-    expandWeights(space, weights.subarray(option * size, (option + 1) * size)),
+interface KeptFeature {
+  readonly kind: FeatureKind
+  readonly hash: number
+  readonly rarity: number
+  /** By option. */
+  readonly weights: readonly number[]
+}
+
+const byOption = (weights: Float64Array, optionCount: number): Float64Array[] =>
+  Array.from({ length: optionCount }, (_, option) => {
+    const size = weights.length / optionCount
+    return weights.subarray(option * size, (option + 1) * size)
+  })
+
+/** Given the weights of all columns, by option. */
+function keptFeatures({ columns, rarities }: Lexicon, expanded: readonly Float64Array[]): KeptFeature[] {
+  const importance = rarities.map((_, column) =>
+    expanded.reduce((sum, own) => sum + Math.abs(own[column] ?? 0), 0),
   )
-  const { columns, rarities } = space.lexicon
-  const importance = (column: number): number =>
-    expanded.reduce((sum, own) => sum + Math.abs(own[column] ?? 0), 0)
-  const greatest = rarities.reduce((most, _, column) => Math.max(most, importance(column)), 0)
+  const least = IMPORTANCE_MIN * importance.reduce((most, own) => Math.max(most, own), 0)
   const kept = new Set(
     [...rarities.keys()]
-      .filter((column) => importance(column) >= IMPORTANCE_MIN * greatest)
-      .toSorted((a, b) => importance(b) - importance(a) || a - b)
+      .filter((column) => (importance[column] ?? 0) >= least)
+      .toSorted((a, b) => (importance[b] ?? 0) - (importance[a] ?? 0) || a - b)
       .slice(0, FEATURES_KEPT_MAX),
   )
-  const entries = (kind: FeatureKind): [number, number][] =>
-    [...columns[kind]].filter(([, column]) => kept.has(column))
-  const ordered = featureKinds.flatMap((kind) => entries(kind).map(([, column]) => column))
-  const hashes = (kind: FeatureKind): string => encodeHashes(entries(kind).map(([feature]) => feature))
+  return featureKinds.flatMap((kind) =>
+    [...columns[kind]]
+      .filter(([, column]) => kept.has(column))
+      .map(([hash, column]) => ({
+        kind,
+        hash,
+        rarity: rarities[column] ?? 0,
+        weights: expanded.map((own) => own[column] ?? 0),
+      })),
+  )
+}
+
+function wordsOf(features: readonly KeptFeature[], optionCount: number): TaughtWords {
+  const hashes = (kind: FeatureKind): string =>
+    encodeHashes(features.filter((own) => own.kind === kind).map(({ hash }) => hash))
   return {
     features: { word: hashes("word"), character: hashes("character"), field: hashes("field") },
-    rarities: encodeFloats(Float64Array.from(ordered, (column) => rarities[column] ?? 0)),
+    rarities: encodeFloats(Float64Array.from(features, ({ rarity }) => rarity)),
     weights: encodeFloats(
-      Float64Array.from(expanded.flatMap((own) => ordered.map((column) => own[column] ?? 0))),
+      Float64Array.from(
+        Array.from({ length: optionCount }, (_, option) =>
+          features.map(({ weights }) => weights[option] ?? 0),
+        ).flat(),
+      ),
     ),
   }
 }
