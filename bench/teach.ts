@@ -1,10 +1,11 @@
 /**
- * What labels add: accuracy and calibration error zero-shot and taught with 0 to 300 labels, on the half of each evaluation
- * set that teaching never saw, and promises of 0.95 on random splits. `npm run bench -- teach [--model=FILE] [--minilm]
- * [--splits=N] [--sets=a,b] [--folder=DIR]`
+ * What labels add: accuracy and calibration error zero-shot and taught with 0 to 300 labels, on the half of each evaluation set that teaching
+ * never saw, with TF-IDF and logistic regression on the same labels beside it. `npm run bench -- teach [--model=FILE] [--minilm] [--splits=N] [--sets=a,b]
+ * [--folder=DIR]`. `--promises=N` makes promises on N random splits of each set instead and counts those that are broken;
+ * `--tickets` measures the support tickets of bench/tickets.ts.
  *
  * Margins and vectors are the engine's own; they are kept in .cache/teach by model and set, and so is what was measured of a
- * set, by the source of teaching: a run that was stopped goes on where it was. --minilm adds the vectors of all-minilm-l6-v2
+ * split, by the source of teaching: a run that was stopped goes on where it was. --minilm adds the vectors of all-minilm-l6-v2
  * to the encoder's. Writes bench/out/teach.svg and teach.json.
  */
 import { createHash } from "node:crypto"
@@ -12,27 +13,24 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { drawTable } from "../src/cli/table.ts"
-import { type Outcomes, calibrationError, outcomesOf } from "../src/scoring/teach/figures.ts"
-import { featuresLater } from "../src/scoring/teach/features.ts"
-import { type Taught, loadArtefact } from "../src/scoring/teach/apply.ts"
-import { choosePromise } from "../src/scoring/teach/promise.ts"
 import type { TaughtRow } from "../src/scoring/teach/question.ts"
 import { seededRandom, shuffled } from "../src/scoring/teach/random.ts"
-import { teach } from "../src/scoring/teach/teach.ts"
-import { uncalibrated } from "../src/scoring/calibration.ts"
-import { writeLogits } from "../src/scoring/teach/logits.ts"
 import { listSets } from "./evaluation-rows.ts"
 import { measureCost } from "./teach-cost.ts"
+import { type Found, type Measured, cell, mean, meanOf, measure, measureSplit } from "./teach-measures.ts"
 import { drawLearning } from "./teach-plot.ts"
-import { type TeachSet, fileHash, keep, readTeachSet } from "./teach-sets.ts"
+import { type SimulatedSet, reportPromises, simulatePromises } from "./teach-promises.ts"
+import { type TeachSet, fileHash, readTeachSet } from "./teach-sets.ts"
+import { ticketCount, ticketSets, writeTickets } from "./tickets.ts"
 
 const root = join(import.meta.dirname, "..")
 const labelCounts = [20, 60, 100, 200] as const
 /** Sets of many options are also taught with more labels; a quarter is left to be tested on. */
 const manyOptions = 20
 const manyLabels = 300
-const target = 0.95
-const promiseSplits = 20
+const ticketLabels = [60, 180, 600] as const
+/** Tickets that are tested on. */
+const ticketsTested = 300
 
 const { values } = parseArgs({
   options: {
@@ -41,25 +39,11 @@ const { values } = parseArgs({
     splits: { type: "string", default: "5" },
     sets: { type: "string" },
     folder: { type: "string", default: join(root, "..", "shared", "eval") },
+    promises: { type: "string" },
+    tickets: { type: "boolean", default: false },
   },
 })
-const { folder } = values
-if (!existsSync(folder)) {
-  console.log("The labelled sets are not on this machine: name their folder with --folder")
-  process.exit(0)
-}
-
-interface Measured {
-  readonly accuracy: number
-  readonly calibrationError: number
-}
-interface Learning {
-  readonly set: string
-  readonly zeroShot: Measured
-  readonly taught: Readonly<Record<number, Measured & { readonly forms: string }>>
-  /** Of the random splits: how many made a promise, and how many of those kept it. */
-  readonly promises: { readonly made: number; readonly kept: number; readonly coverage: number }
-}
+const splitCount = Number(values.splits)
 
 /** What was measured is kept for this model and this source of teaching. */
 const measuredWith = createHash("sha256")
@@ -68,15 +52,11 @@ const measuredWith = createHash("sha256")
   .digest("hex")
   .slice(0, 16)
 
-const learnings: Learning[] = []
-for (const set of values.sets?.split(",") ?? listSets(folder)) {
-  const read = await readTeachSet(folder, set, { modelFile: values.model, withMinilm: values.minilm })
-  const learning = await measureSet(read)
-  learnings.push(learning)
-  console.error(lineOf(learning).join("  "))
-}
-report()
-await reportCost()
+if (values.tickets) await measureTickets()
+else if (!existsSync(values.folder))
+  console.log("The labelled sets are not on this machine: name their folder with --folder")
+else if (values.promises !== undefined) await measurePromises(Number(values.promises))
+else await measureLearning()
 
 /** Without tests. */
 function sourceOf(path: string): string {
@@ -87,98 +67,99 @@ function sourceOf(path: string): string {
     .join("\n")
 }
 
-/** With the labels of one split. */
-interface FoundWith extends Measured {
-  readonly form: string
+async function readSet(folder: string, set: string): Promise<TeachSet> {
+  return await readTeachSet(folder, set, { modelFile: values.model, withMinilm: values.minilm })
 }
 
-async function measureSet(read: TeachSet): Promise<Learning> {
+const setNames = (): readonly string[] => values.sets?.split(",") ?? listSets(values.folder)
+
+interface Taught extends Measured {
+  readonly forms: string
+  readonly seconds: number
+  readonly tfidf: number
+}
+
+interface Learning {
+  readonly set: string
+  readonly zeroShot: Measured
+  readonly taught: Readonly<Record<number, Taught>>
+}
+
+async function measureLearning(): Promise<void> {
+  const learnings: Learning[] = []
+  for (const set of setNames()) {
+    const learning = await learn(await readSet(values.folder, set))
+    learnings.push(learning)
+    console.error(lineOf(learning).join("  "))
+  }
+  report(learnings)
+  await reportCost()
+}
+
+async function learn(read: TeachSet): Promise<Learning> {
   const { question, rows, set } = read
-  const splitCount = Number(values.splits)
   const isMany = question.options.length > manyOptions
-  const taught: Record<number, Measured & { forms: string }> = {}
+  const taught: Record<number, Taught> = {}
   // The fits of many options take minutes together: fewer splits of them tell enough.
   const seeds = Array.from({ length: isMany ? Math.min(2, splitCount) : splitCount }, (_, seed) => seed)
-  const halfOf = (seed: number, count: number): readonly TaughtRow[] =>
-    shuffled(rows, seededRandom(seed)).slice(Math.max(count, rows.length / 2))
+  const testedFrom = rows.length / 2
   for (const count of isMany ? [...labelCounts, manyLabels] : labelCounts) {
-    const found: FoundWith[] = []
-    for (const seed of seeds)
-      found.push(
-        await keep(`measured-${set}-${measuredWith}-${count}-${seed}`, async () => {
-          const train = shuffled(rows, seededRandom(seed)).slice(0, count)
-          const artefact = await teach(question, train, { modelVersion: "bench" })
-          return { ...measure(question, halfOf(seed, count), loadArtefact(artefact)), form: artefact.form }
-        }),
-      )
-    const forms = [...Map.groupBy(found, ({ form }) => form)].map(([form, of]) => `${of.length} ${form}`)
-    taught[count] = { ...meanOf(found), forms: forms.join(", ") }
+    const found: Found[] = []
+    for (const seed of seeds) found.push(await measureSplit(read, { seed, count, testedFrom }, measuredWith))
+    taught[count] = taughtOf(found)
   }
-  const zeroShot = meanOf(seeds.map((seed) => measure(question, halfOf(seed, 0), null)))
-  const promises = await keep(
-    `measured-${set}-${measuredWith}-promises`,
-    async () => await countPromises(read),
-  )
-  return { set, zeroShot, taught, promises }
+  const half = (seed: number): readonly TaughtRow[] => shuffled(rows, seededRandom(seed)).slice(testedFrom)
+  const zeroShot = meanOf(seeds.map((seed) => measure(question, half(seed), null)))
+  return { set, zeroShot, taught }
 }
 
-/** Null teaches nothing: the model's own answers. */
-function answer(
-  { kind, options }: TeachSet["question"],
-  rows: readonly TaughtRow[],
-  taught: Taught | null,
-): Outcomes {
-  const logProbabilities = new Float64Array(rows.length * options.length)
-  for (const [at, { margins, text, vector }] of rows.entries()) {
-    const own = logProbabilities.subarray(at * options.length, (at + 1) * options.length)
-    writeLogits(
-      kind,
-      taught ? taught.apply(margins, { features: featuresLater(text), vector }) : margins,
-      uncalibrated,
-      own,
-    )
-  }
-  const labels = Int32Array.from(rows, ({ label }) => label)
-  return outcomesOf({ optionCount: options.length, labels, logProbabilities })
-}
-
-function measure(
-  question: TeachSet["question"],
-  rows: readonly TaughtRow[],
-  taught: Taught | null,
-): Measured {
-  const outcomes = answer(question, rows, taught)
-  const accuracy = outcomes.hits.reduce((sum, hit) => sum + hit, 0) / rows.length
-  return { accuracy, calibrationError: calibrationError(outcomes) }
-}
-
-function meanOf(all: readonly Measured[]): Measured {
+function taughtOf(found: readonly Found[]): Taught {
+  const forms = [...Map.groupBy(found, ({ form }) => form)].map(([form, of]) => `${of.length} ${form}`)
   return {
-    accuracy: all.reduce((sum, { accuracy }) => sum + accuracy, 0) / all.length,
-    calibrationError: all.reduce((sum, one) => sum + one.calibrationError, 0) / all.length,
+    ...meanOf(found),
+    forms: forms.join(", "),
+    seconds: mean(found.map(({ seconds }) => seconds)),
+    tfidf: mean(found.map(({ tfidf }) => tfidf)),
   }
 }
 
-/**
- * Taught on random halves of the rows, again and again: all rows of the half are learnt from, and the threshold is chosen on what
- * heads that did not see a row say of it. A promise is kept when at most 5 % of the untouched answers above the threshold are wrong.
- */
-async function countPromises({ question, rows }: TeachSet): Promise<Learning["promises"]> {
-  let [made, kept, coverage] = [0, 0, 0]
-  for (let seed = 0; seed < promiseSplits; seed++) {
-    const order = shuffled(rows, seededRandom(1_000 + seed))
-    const half = Math.floor(order.length / 2)
-    const artefact = await teach(question, order.slice(0, half), { modelVersion: "bench" })
-    const { threshold, ...promise } = choosePromise(artefact.heldOutAnswers, target)
-    if (threshold === null) continue
-    const { confidences, hits } = answer(question, order.slice(half), loadArtefact(artefact))
-    const given = [...hits].filter((_, at) => (confidences[at] ?? 0) >= threshold)
-    const wrong = given.filter((hit) => hit === 0).length
-    made++
-    coverage += promise.coverage
-    if (wrong <= (1 - target) * given.length) kept++
+async function measureTickets(): Promise<void> {
+  const folder = join(root, ".cache", "tickets")
+  writeTickets(folder)
+  const lines: string[][] = []
+  const [all, baselines]: [number[][], number[][]] = [[], []]
+  for (const set of ticketSets) {
+    const read = await readSet(folder, set)
+    const testedFrom = ticketCount - ticketsTested
+    const tested = shuffled(read.rows, seededRandom(0)).slice(testedFrom)
+    const line = [set, measure(read.question, tested, null).accuracy.toFixed(3)]
+    for (const [at, count] of ticketLabels.entries()) {
+      const found: Found[] = []
+      for (let seed = 0; seed < splitCount; seed++)
+        found.push(await measureSplit(read, { seed, count, testedFrom }, measuredWith))
+      const { tfidf, ...taught } = taughtOf(found)
+      ;(all[at] ??= []).push(taught.accuracy)
+      ;(baselines[at] ??= []).push(tfidf)
+      line.push(cell(taught), tfidf.toFixed(3))
+    }
+    lines.push(line)
+    console.error(line.join("  "))
   }
-  return { made, kept, coverage: made === 0 ? 0 : coverage / made }
+  const means = ticketLabels.flatMap((_, at) => [all, baselines].map((of) => mean(of[at] ?? []).toFixed(3)))
+  console.log(
+    `Support tickets: ${ticketsTested} tested, ${splitCount} splits; TF-IDF + LR beside each count\n`,
+  )
+  const columns = ["question", "0 labels", ...ticketLabels.flatMap((count) => [String(count), "TF-IDF"])]
+  console.log(drawTable(columns, [...lines, ["all answers", "", ...means]]))
+}
+
+async function measurePromises(count: number): Promise<void> {
+  const simulated: SimulatedSet[] = []
+  for (const set of setNames()) {
+    simulated.push(await simulatePromises(await readSet(values.folder, set), count, measuredWith))
+    console.error(set)
+  }
+  reportPromises(simulated)
 }
 
 async function reportCost(): Promise<void> {
@@ -189,43 +170,41 @@ async function reportCost(): Promise<void> {
   }
 }
 
-function cell(one: Measured | undefined): string {
-  return one ? `${one.accuracy.toFixed(3)} (${one.calibrationError.toFixed(3)})` : "-"
-}
+const counts = [...labelCounts, manyLabels] as const
 
-function lineOf({ set, zeroShot, taught, promises }: Learning): string[] {
-  const { made, kept, coverage } = promises
-  return [
-    set,
-    cell(zeroShot),
-    ...[...labelCounts, manyLabels].map((count) => cell(taught[count])),
-    // A split in which nothing could be promised breaks no promise.
-    made === 0
-      ? "none made"
-      : `${promiseSplits - made + kept} kept, ${made} made, ${(coverage * 100).toFixed(0)} % answered`,
-  ]
-}
+const lineOf = ({ set, zeroShot, taught }: Learning): string[] => [
+  set,
+  cell(zeroShot),
+  ...counts.map((count) => cell(taught[count])),
+]
 
-function report(): void {
-  const columns = [
-    "set",
-    "0 labels",
-    ...[...labelCounts, manyLabels].map(String),
-    `promise of 0.95, ${promiseSplits} splits`,
-  ]
+const tfidfLineOf = ({ set, taught }: Learning): string[] => [
+  set,
+  ...counts.flatMap((count) => {
+    const own = taught[count]
+    return own ? [`${own.tfidf.toFixed(3)} / ${own.accuracy.toFixed(3)}`] : ["-"]
+  }),
+]
+
+function report(learnings: readonly Learning[]): void {
   console.log("Accuracy and, in parentheses, calibration error on rows that teaching never saw\n")
-  console.log(drawTable(columns, learnings.map(lineOf)))
+  console.log(drawTable(["set", "0 labels", ...counts.map(String)], learnings.map(lineOf)))
+  console.log("Accuracy of TF-IDF with logistic regression / taught, with the same labels\n")
+  console.log(drawTable(["set", ...counts.map(String)], learnings.map(tfidfLineOf)))
   for (const count of labelCounts) {
-    const pairs = learnings.map(({ zeroShot, taught }) => ({
-      before: zeroShot,
-      after: taught[count] ?? zeroShot,
-    }))
+    const pairs = learnings.flatMap(({ set, zeroShot, taught }) => {
+      const after = taught[count]
+      return after ? [{ set, before: zeroShot, after }] : []
+    })
     const [before, after] = [meanOf(pairs.map((one) => one.before)), meanOf(pairs.map((one) => one.after))]
-    const worst = Math.min(...pairs.map((one) => one.after.accuracy - one.before.accuracy))
+    const gains = pairs.map((one) => one.after.accuracy - one.before.accuracy)
+    const seconds = mean(pairs.map((one) => one.after.seconds))
+    const below = pairs.filter((one) => one.after.accuracy < one.after.tfidf).map(({ set }) => set)
     console.log(
       `${count} labels: accuracy ${before.accuracy.toFixed(3)} -> ${after.accuracy.toFixed(3)}, ` +
         `calibration error ${before.calibrationError.toFixed(3)} -> ${after.calibrationError.toFixed(3)}, ` +
-        `least gain of a set ${worst.toFixed(3)}`,
+        `least gain of a set ${Math.min(...gains).toFixed(3)}, ${seconds.toFixed(1)} s a question, ` +
+        `TF-IDF ${mean(pairs.map((one) => one.after.tfidf)).toFixed(3)}, ahead of it on all sets${below.length > 0 ? ` but ${below.join(", ")}` : ""}`,
     )
   }
   const out = join(root, "bench", "out")
