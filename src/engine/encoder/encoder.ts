@@ -85,7 +85,8 @@ export class Encoder {
     const { modelFile, threads = availableParallelism() } = options
     const file = await readEncoderFile(modelFile)
     await checkWeights(modelFile, file)
-    const graph = await openThreadedGraph(file.description, { modelFile, threads })
+    const shortRunTokensMax = RUN_TOKENS_PER_THREAD * threads
+    const graph = await openThreadedGraph(file.description, { modelFile, threads, shortRunTokensMax })
     return new Encoder(file, graph, { ...options, threads })
   }
 

@@ -41,6 +41,8 @@ export class FakeGraph implements Graph {
   readonly pasts = new Set<Past>()
   /** Called before each run, for tests that act between runs; it may throw. */
   onRun: (run: FakeRun) => void = () => undefined
+  /** Awaited in each run, for tests that hold one. */
+  held: (run: FakeRun) => Promise<void> = async () => undefined
 
   bytesOf(tokens: number): number {
     return tokens * FAKE_TOKEN_BYTES
@@ -104,6 +106,7 @@ export class FakeGraph implements Graph {
   async #run(run: FakeRun): Promise<void> {
     this.onRun(run)
     this.runs.push(run)
+    await this.held(run)
   }
 }
 

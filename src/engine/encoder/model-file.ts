@@ -16,9 +16,12 @@ const FIELDS_MAX = 1000
 /** Field numbers and wire types of ONNX's protobuf schema. */
 const GRAPH_FIELD = 7
 const METADATA_FIELD = 14
-const [VARINT, FIXED64, BYTES, FIXED32] = [0, 1, 2, 5]
-/** A tag and a length, ten bytes each at most. */
-const HEAD_BYTES = 20
+const [VARINT, FIXED64, FIXED32] = [0, 1, 5]
+export const BYTES = 2
+/** Ten for a negative number. */
+const VARINT_BYTES_MAX = 10
+/** A tag and a length. */
+export const HEAD_BYTES = 2 * VARINT_BYTES_MAX
 
 /** What moves margins of one kind of question, fitted on labelled texts that the model was not trained on. */
 const Calibration = z.strictObject({
@@ -145,7 +148,7 @@ async function readProperties(path: string, file: FileHandle): Promise<Map<strin
   return properties
 }
 
-interface Field {
+export interface Field {
   readonly number: number
   readonly wireType: number
   readonly start: number
@@ -175,7 +178,7 @@ async function readEntry(path: string, file: FileHandle, { start, end }: Field):
 }
 
 /** Where a field's content starts and ends; null for bytes that are no protobuf. */
-function parseHead(bytes: Buffer): Field | null {
+export function parseHead(bytes: Buffer): Field | null {
   const tag = parseVarint(bytes, 0)
   if (tag === null) return null
   const [number, wireType] = [Math.floor(tag.value / 8), tag.value % 8]
@@ -201,7 +204,7 @@ function parseHead(bytes: Buffer): Field | null {
 
 function parseVarint(bytes: Buffer, start: number): { value: number; end: number } | null {
   let value = 0
-  for (let at = start, scale = 1; at < Math.min(bytes.length, start + 8); at++, scale *= 128) {
+  for (let at = start, scale = 1; at < Math.min(bytes.length, start + VARINT_BYTES_MAX); at++, scale *= 128) {
     const byte = bytes[at] ?? 0
     value += (byte & 0x7f) * scale
     if (byte < 0x80) return { value, end: at + 1 }

@@ -364,6 +364,49 @@ test("after a failed run every request fails and no other is taken", async () =>
   await expect(scheduler.submit(work(5, [1]), never)).rejects.toMatchObject(failed)
 })
 
+/** The first run that reads evidence is held until it is let go. */
+function holdEvidence(graph: FakeGraph): { begun: Promise<void>; letGo: () => void } {
+  const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  graph.held = async ({ kind }) => {
+    if (kind !== "evidence") return
+    begun.resolve()
+    await free.promise
+  }
+  return { begun: begun.promise, letGo: free.resolve }
+}
+
+test("short runs of others pass a long one that is under way; another long one waits for it", async () => {
+  const { graph, scheduler } = setUp()
+  const { begun, letGo } = holdEvidence(graph)
+  const long = scheduler.submit(work(900, [10]), never)
+  await begun
+  const second = scheduler.submit(work(900, [10], "b"), never)
+  const short = await scheduler.submit(work(60, [10], "c"), never)
+  expect([...short.margins]).toEqual(expected(work(60, [10], "c")))
+  expect(graph.runs.map(({ kind }) => kind)).toEqual(["evidence", "rows"])
+  expect(scheduler.runningMs()).toBeGreaterThan(0)
+  letGo()
+  for (const { margins } of await Promise.all([long, second])) expect([...margins]).toEqual([910])
+  await scheduler.idle()
+  expect(scheduler.runningMs()).toBe(0)
+})
+
+test("a request that is cancelled in a long run leaves when that has ended, and its evidence is not kept half read", async () => {
+  const { graph, scheduler } = setUp()
+  const { begun, letGo } = holdEvidence(graph)
+  const abort = new AbortController()
+  const long = scheduler.submit(work(5000, [10]), abort.signal)
+  await begun
+  abort.abort(new Error("enough"))
+  await scheduler.submit(work(60, [10], "b"), never)
+  expect(scheduler.stats().jobs).toBe(1)
+  letGo()
+  await expect(long).rejects.toThrow("enough")
+  await scheduler.idle()
+  expect(scheduler.stats()).toMatchObject({ jobs: 0, cacheBytes: 0 })
+  expect(graph.pasts.size).toBe(0)
+})
+
 test("one request more than may wait is refused as overloaded", async () => {
   const { scheduler } = setUp({ waitingMax: 2 })
   const two = [1, 2].map(() => scheduler.submit(work(5, [1]), never))

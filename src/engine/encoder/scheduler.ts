@@ -76,6 +76,8 @@ export class Scheduler {
    */
   #longBranchJob: Job | null = null
   #pumping: Promise<void> | undefined
+  /** The run of more tokens than a short one has, if one is under way: the network lets short ones pass. */
+  #longRun: { readonly job: Job; readonly startedMs: number } | null = null
   #runStartedMs: number | null = null
   #failure: unknown
   #counters = { runs: 0, tokensRun: 0, tokensRunMax: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
@@ -116,7 +118,8 @@ export class Scheduler {
 
   /** How long the present run has taken. */
   runningMs(): number {
-    return this.#runStartedMs === null ? 0 : this.#clock.monotonicMs() - this.#runStartedMs
+    const startedMs = this.#longRun?.startedMs ?? this.#runStartedMs
+    return startedMs === null ? 0 : this.#clock.monotonicMs() - startedMs
   }
 
   stats(): SchedulerStats {
@@ -130,15 +133,15 @@ export class Scheduler {
         await nextTurn()
         this.#dropAborted()
         const job = this.#next()
-        if (job === undefined) break
-        const waitMs = this.#anticipateMs(job)
-        if (waitMs > 0) {
-          await this.#waitForRequest(waitMs)
+        if (job === undefined && this.#longRun === null) break
+        if (job === undefined) {
+          await this.#waitForRequest()
           continue
         }
-        this.#runStartedMs = this.#clock.monotonicMs()
-        await this.#advance(job)
-        this.#runStartedMs = null
+        const waitMs = this.#anticipateMs(job)
+        if (waitMs > 0) await this.#waitForRequest(waitMs)
+        else if (this.#runTokens(job) > this.#runTokensMax) this.#beginLongRun(job)
+        else await this.#runShort(job)
       }
     } catch (error) {
       this.#fail(error)
@@ -158,31 +161,66 @@ export class Scheduler {
     return waitMs
   }
 
-  async #waitForRequest(ms: number): Promise<void> {
+  /** Until one comes, the long run ends, or the time is over. */
+  async #waitForRequest(ms?: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, ms)
+    const timer = ms === undefined ? undefined : setTimeout(resolve, ms)
     this.#endWait = resolve
     await promise
     clearTimeout(timer)
   }
 
+  async #runShort(job: Job): Promise<void> {
+    this.#runStartedMs = this.#clock.monotonicMs()
+    await this.#advance(job)
+    this.#runStartedMs = null
+  }
+
+  #beginLongRun(job: Job): void {
+    const isBranch = job.longBranch !== null || (job.evidence !== null && isLong(job))
+    const run = { job: (isBranch && this.#longBranchJob) || job, startedMs: this.#clock.monotonicMs() }
+    this.#longRun = run
+    void this.#advance(job)
+      .catch((error: unknown) => this.#fail(error))
+      .finally(() => {
+        this.#longRun = null
+        this.#endWait()
+      })
+  }
+
+  /** Of its next run, where that has tokens of this job alone; 0 where it shares one. */
+  #runTokens(job: Job): number {
+    if (this.#hasUnreadOptions(job)) return 0
+    if (job.isRow) return rowLength(job.work)
+    const { evidence } = job
+    if (evidence === null) return 0
+    const { tokens, tokensRead } = evidence
+    if (tokensRead < tokens.length)
+      return blockEnd(tokens.length, tokensRead, this.#blockTokensMax) - tokensRead
+    return job.longBranch !== null || isLong(job) ? partTokensMax(tokens) : 0
+  }
+
+  /** The network still writes into what a job of the long run holds: it leaves when that has ended. */
   #dropAborted(): void {
     for (const { jobs } of this.#organizations.values()) {
       for (const job of jobs) {
-        if (!job.signal.aborted) continue
+        if (!job.signal.aborted || job === this.#longRun?.job) continue
         this.#invalidate(job)
         job.settle.reject(job.signal.reason)
       }
     }
   }
 
-  /** The job to advance. One that needs more memory than is free waits, and then no later one takes that memory. */
+  /**
+   * The job to advance, beside a long run one whose next run is short. One that needs more memory than is free waits, and then no
+   * later one takes that memory.
+   */
   #next(): Job | undefined {
-    const jobs = [...this.#jobsByShare()]
-    for (const job of jobs) {
-      if (job.isRow || job.evidence !== null) return job
-      if (this.#start(job)) return job
-      return jobs.find((other) => other.isRow || other.evidence !== null)
+    let hasRoom = true
+    for (const job of this.#jobsByShare()) {
+      if (job === this.#longRun?.job) continue
+      if (!job.isRow && job.evidence === null && !(hasRoom &&= this.#start(job))) continue
+      if (this.#longRun === null || this.#runTokens(job) <= this.#runTokensMax) return job
     }
     return undefined
   }
@@ -261,7 +299,7 @@ export class Scheduler {
     const chosen = [first]
     let width = rowLength(first.work)
     for (const job of this.#jobsByShare()) {
-      if (!job.isRow || job === first) continue
+      if (!job.isRow || job === first || job === this.#longRun?.job) continue
       const wider = Math.max(width, rowLength(job.work))
       if ((chosen.length + 1) * wider > this.#runTokensMax || this.#hasUnreadOptions(job)) continue
       width = wider
