@@ -7,7 +7,7 @@ import { admitAny } from "../src/engine/admission.ts"
 import { startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
-import { ensureMinilm, minilmFile } from "../src/engine/generate/minilm.ts"
+import { minilm } from "../src/engine/generate/minilm.ts"
 import { decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { decodeFloats, encodeFloats } from "../src/scoring/teach/artefact.ts"
 import {
@@ -65,10 +65,10 @@ export async function readTeachSet(
 ): Promise<TeachSet> {
   const { rows } = await readEvalSet(join(folder, `${set}.jsonl`), set, Infinity)
   const read = await readAll(set, fileHash(modelFile), rows, async () => await openEncoder(modelFile))
-  const minilm = withMinilm ? await readAll(set, "minilm", rows, openMinilm) : null
+  const sentences = withMinilm ? await readAll(set, "minilm", rows, openMinilm) : null
   const kind = rows[0]?.question.type ?? "choice"
   const vectorsOf = (pick: (all: AllRead) => readonly string[]): Float32Array[] =>
-    joined(kind, pick(read), minilm ? pick(minilm) : null)
+    joined(kind, pick(read), sentences ? pick(sentences) : null)
   const vectors = vectorsOf(({ read: all }) => all.map(({ vector }) => vector))
   return {
     set,
@@ -191,10 +191,8 @@ const cut = (text: string): string => text.trim().slice(0, charactersMax)
 const encode = (vector: Float32Array): string => encodeFloats(Float64Array.from(vector))
 
 async function openMinilm(): Promise<Reader> {
-  const modelFile = minilmFile(cache)
-  await ensureMinilm(modelFile)
   const engine = new LocalEngine({
-    modelFile,
+    modelFile: minilm.file,
     kind: "embedding",
     memoryBytes: 64 * 1024 * 1024,
     waitingMax: rowsAtOnce,

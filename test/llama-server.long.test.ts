@@ -4,7 +4,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { ensureMinilm, minilmFile } from "../src/engine/generate/minilm.ts"
 import { type RunningLlamaServer, findLlamaServer, howToBuild, startLlamaServer } from "./llama-server.ts"
 import { defaultModelFile } from "./models.ts"
 import { scriptedModel } from "./scripted-model.ts"
@@ -73,15 +72,14 @@ describe.skipIf(program === null)("a real llama-server", () => {
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "umpire-llama-server-"))
-    const vectors = minilmFile(folder)
-    await ensureMinilm(vectors)
     writer = await startWriter()
     const template = join(folder, "calling.jinja")
     writeFileSync(template, callingTemplate)
     const { file: script } = await scriptedModel({ pieces: callPieces })
     const calling = ["-m", script, "-t", "1", "-np", "1", "-c", "4096", "--chat-template-file", template]
     caller = await startLlamaServer(program ?? "", calling)
-    embedder = await startLlamaServer(program ?? "", ["-m", vectors, "-t", "1", "--embeddings"])
+    const embedding = ["--embeddings", "--pooling", "last", "-np", "1", "-c", "512", "-ub", "512"]
+    embedder = await startLlamaServer(program ?? "", ["-m", defaultModelFile, "-t", "1", ...embedding])
     const at = (env: string) => ({ url: writer.url, dialect: "llama-server", key: { env } })
     const models = [
       { sku: "far", context_tokens_max: contextTokens, workers: [at("WORKER_KEY")] },
@@ -99,6 +97,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
         context_tokens_max: 512,
         workers: [{ url: embedder.url, dialect: "llama-server" }],
       },
+      { sku: "near-vectors", kind: "embedding", file: defaultModelFile },
     ]
     const file = join(folder, "umpire.yaml")
     writeFileSync(file, JSON.stringify({ models }))
@@ -298,7 +297,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
       "Photosynthesis turns light into energy.",
     ]
     const far = await openai.embeddings.create({ model: "vectors", input })
-    const near = await openai.embeddings.create({ model: "all-minilm-l6-v2", input })
+    const near = await openai.embeddings.create({ model: "near-vectors", input })
     expect(far.usage.prompt_tokens).toBe(near.usage.prompt_tokens)
     for (const [index, { embedding }] of far.data.entries()) {
       const other = near.data[index]?.embedding ?? []

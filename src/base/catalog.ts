@@ -28,7 +28,7 @@ export interface Model {
   readonly adapter?: string
 }
 
-/** ONNX files are encoders: they decide and give vectors, and cannot generate. */
+/** ONNX files are encoders: they decide and give vectors, or embed, and cannot generate. */
 export const isEncoderFile = (file: string): boolean => /\.onnx$/i.test(file)
 
 /** What a request wants of a model. */

@@ -108,7 +108,7 @@ function known<Value>(values: Map<string, Value>, key: string, make: () => Value
   return value
 }
 
-/** A file that is made when it is first used is small. */
+/** A file whose weights lie elsewhere suggests too little; what its process takes is measured once it runs. */
 async function estimate({ file }: Model): Promise<number> {
   const bytes = await stat(file).then(
     ({ size }) => size,

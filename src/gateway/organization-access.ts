@@ -126,7 +126,7 @@ function findModel(catalog: Catalog, sku: string, wanted: "decisions" | "generat
     throw refuse(notFound, `no model ${named} is in the catalog; GET /v1/models lists them`)
   }
   if (!model.enabled) throw refuse("model_disabled", `the model ${sku} is switched off`)
-  const purpose = isEncoderFile(model.file) ? "decisions" : model.kind
+  const purpose = model.kind === "generation" && isEncoderFile(model.file) ? "decisions" : model.kind
   // Every generation model also decides.
   if (isDecision ? model.kind !== "generation" : purpose !== wanted)
     throw refuse(notFound, `${sku} is a model for ${purpose}; one for ${wanted} is needed`)

@@ -1,4 +1,5 @@
 /** Builds the catalog from the shipped model, the configuration and what the model files say about themselves. */
+import { existsSync } from "node:fs"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { type Catalog, type Model, type Prices, createCatalog, isEncoderFile } from "../base/catalog.ts"
@@ -6,7 +7,7 @@ import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
-import { minilm, minilmFile } from "../engine/generate/minilm.ts"
+import { minilm } from "../engine/generate/minilm.ts"
 import { factsOf, readEncoderFile } from "../engine/encoder/model-file.ts"
 import { type TensorShapes, readAdapter, readGguf } from "../engine/llama/gguf.ts"
 import { addedModels } from "./models.ts"
@@ -40,7 +41,7 @@ const tokensPerPrice = 1_000_000n
 const millisecondsPerPrice = 1_000n
 
 interface CatalogOptions {
-  /** The embedding model that is made there when first used is in the catalog too. */
+  /** Models that were added there by command are in the catalog too. */
   readonly dataDirectory?: string
   /** The shipped model that answers under the name of the default one. */
   readonly decisionModel?: string
@@ -62,7 +63,7 @@ export async function loadCatalog(
     throw new ConfigError("Cannot start without a model: none is shipped and none is configured under models")
   const models = await Promise.all(rest.map(toModel))
   const taken = [first, ...rest].some(({ sku }) => sku === minilm.sku)
-  if (dataDirectory !== undefined && !taken) models.push(embeddingModel(dataDirectory))
+  if (!taken && existsSync(minilm.file)) models.push(embeddingModel())
   const catalog = createCatalog([await toModel(first), ...models], aliases, virtual)
   checkConfigured(catalog)
   return catalog
@@ -99,23 +100,10 @@ async function othersAdded(
   return added.filter(({ sku }) => !known.some((model) => model.sku === sku))
 }
 
-function embeddingModel(dataDirectory: string): Model {
-  const { sku, developer, description, releaseDate, contextTokensMax, quantization } = minilm
-  const prices = readPrices(ModelConfig.parse({ sku }))
-  const file = minilmFile(join(dataDirectory, "models"))
-  const open = { public: true, enabled: true } as const
-  return {
-    sku,
-    kind: "embedding",
-    developer,
-    description,
-    releaseDate,
-    contextTokensMax,
-    quantization,
-    prices,
-    file,
-    ...open,
-  }
+function embeddingModel(): Model {
+  const { dimensions: _, ...facts } = minilm
+  const prices = readPrices(ModelConfig.parse({ sku: facts.sku }))
+  return { ...facts, kind: "embedding", prices, public: true, enabled: true }
 }
 
 export async function toModel(config: ModelConfig): Promise<Model> {

@@ -6,7 +6,6 @@ import type { Log } from "../base/log.ts"
 import { startEncoderEngine } from "../engine/encoder/engine.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
-import { ensureMinilm, minilm } from "../engine/generate/minilm.ts"
 import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import { type LocalEngines, openLocalEngines } from "../engine/local-engines.ts"
 import type { App } from "./app.ts"
@@ -60,7 +59,6 @@ function openGenerator(config: Config, model: Model, log: Log): LocalEngine {
   return new LocalEngine({
     modelFile: model.file,
     ...(model.adapter === undefined ? {} : { adapterFile: model.adapter }),
-    ...(model.sku === minilm.sku ? { makeFile: async () => await ensureMinilm(model.file) } : {}),
     kind: model.kind,
     memoryBytes: kv_memory_mib * mebibyte,
     waitingMax: queue_max,

@@ -17,6 +17,7 @@ int8: products of 8-bit numbers, each token with a step of its own, so that answ
 reads is never below GELU_LOWEST: it is counted from there, and the bias makes up for it. The weights are whole steps already
 (`rounding`), so nothing of them is lost here.
 """
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,14 +37,15 @@ MS = "com.microsoft"
 
 
 class Graph:
-    """Nodes and weights under construction; a subgraph shares the weights of its graph."""
+    """Nodes and weights under construction; a subgraph shares the weights of its graph, and the numbers in the names of nodes."""
 
     def __init__(self, outer: "Graph | None" = None) -> None:
         self.nodes = []
         self.weights = {} if outer is None else outer.weights
+        self.numbers = itertools.count() if outer is None else outer.numbers
 
     def __call__(self, op: str, *inputs: str, domain: str = "", name: str = "", **attributes) -> str:
-        name = name or f"{op}.{id(self)}.{len(self.nodes)}"
+        name = name or f"{op}.{next(self.numbers)}"
         self.nodes.append(helper.make_node(op, list(inputs), [name], domain=domain, **attributes))
         return name
 

@@ -116,7 +116,17 @@ export async function openGraph(description: EncoderDescription, options: GraphO
   return new OnnxGraph(opened, description, options.shortRunTokensMax ?? Infinity)
 }
 
-async function openSession(bytes: Buffer, { modelFile, threads }: GraphOptions): Promise<InferenceSession> {
+interface SessionOptions {
+  readonly modelFile: string
+  readonly threads: number
+  /** Where the file's weights are, if not beside it. */
+  readonly weightsFolder?: string
+}
+
+export async function openSession(
+  bytes: Buffer,
+  { modelFile, threads, weightsFolder = dirname(modelFile) }: SessionOptions,
+): Promise<InferenceSession> {
   return await InferenceSession.create(bytes, {
     intraOpNumThreads: threads,
     interOpNumThreads: 1,
@@ -127,7 +137,7 @@ async function openSession(bytes: Buffer, { modelFile, threads }: GraphOptions):
       session: {
         // Threads that spin while they wait would take the cores of the gateway.
         intra_op: { allow_spinning: "0" },
-        model_external_initializers_file_folder_path: dirname(modelFile),
+        model_external_initializers_file_folder_path: weightsFolder,
       },
     },
   }).catch((cause: unknown) => {
@@ -489,7 +499,7 @@ const namesOf = (description: EncoderDescription): string[] => [
   ...SCORE_NAMES,
 ]
 
-const ints = (values: ArrayLike<number>, dims: readonly number[]): Tensor =>
+export const ints = (values: ArrayLike<number>, dims: readonly number[]): Tensor =>
   new Tensor("int32", values instanceof Int32Array ? values : Int32Array.from(values), dims)
 
 const places = (ends: Places): Tensor => ints(ends.flat(), [ends.length, 2])
@@ -513,7 +523,7 @@ function joined(first: Float32Array, second: Float32Array): Float32Array {
   return both
 }
 
-function floats(tensor: Tensor | undefined): Float32Array {
+export function floats(tensor: Tensor | undefined): Float32Array {
   // The graph's outputs that are read here are all float32.
   return tensor?.data as Float32Array
 }

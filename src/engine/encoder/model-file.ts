@@ -88,11 +88,14 @@ export async function readEncoderFile(path: string): Promise<EncoderFile> {
 /** Throws Error when the weights beside the file are not those that it was made with. */
 export async function checkWeights(path: string, { description }: EncoderFile): Promise<void> {
   const { weightsFile } = description
-  if (!weightsFile) return
+  if (weightsFile) await checkHash(weightsPath(path, weightsFile), weightsFile.sha256, path)
+}
+
+/** Throws Error when the weights are not those that the ONNX file at `path` was made with. */
+export async function checkHash(weights: string, sha256: string, path: string): Promise<void> {
   const hash = createHash("sha256")
-  await pipeline(createReadStream(weightsPath(path, weightsFile)), hash)
-  if (hash.digest("hex") !== weightsFile.sha256)
-    throw new Error(`${weightsPath(path, weightsFile)} is not the file that ${path} was made with`)
+  await pipeline(createReadStream(weights), hash)
+  if (hash.digest("hex") !== sha256) throw new Error(`${weights} is not the file that ${path} was made with`)
 }
 
 type WeightsFile = z.infer<typeof WeightsFile>

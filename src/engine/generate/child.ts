@@ -2,10 +2,9 @@
 import { servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type EngineService, type ModelEngines, engineHandlers } from "../engine-service.ts"
-import { EmbeddingModel } from "./embedding-model.ts"
-import type { EmbedEngine, GenerateEngine } from "../engine.ts"
-import { Generation, prepareGeneration } from "./generation.ts"
-import { type GenerationOptions, LocalModel } from "./local-model.ts"
+import type { GenerateEngine } from "../engine.ts"
+import { openEmbedder } from "./embedding-model.ts"
+import type { GenerationOptions } from "./local-model.ts"
 
 export interface GeneratorService extends EngineService {
   open: { input: GenerationOptions; output: null }
@@ -27,39 +26,34 @@ servePeer<GeneratorService>({
 })
 
 async function openEngines(options: GenerationOptions): Promise<ModelEngines> {
-  if (options.kind === "generation") {
-    const model = await LocalModel.open(options)
-    return { generator: generatorOf(model) }
-  }
-  const model = await EmbeddingModel.open(options)
-  return { embedder: embedderOf(model) }
+  return options.kind === "generation"
+    ? { generator: await openGenerator(options) }
+    : { embedder: await openEmbedder(options) }
 }
 
-const generatorOf = (model: LocalModel): Pick<GenerateEngine, "generate"> => ({
-  async *generate(work, { admit, signal, onUsage }) {
-    const prepared = prepareGeneration(model, work)
-    const { outputTokensMost, notEnforced } = prepared
-    const outputTokensMax = await admit({
-      inputTokensMost: prepared.tokens.length,
-      outputTokensMost,
-      notEnforced,
-    })
-    const generation = new Generation(model, prepared, outputTokensMax, signal)
-    try {
-      for await (const event of generation.run()) {
+/** llama.cpp is loaded only for what needs it. */
+async function openGenerator(options: GenerationOptions): Promise<Pick<GenerateEngine, "generate">> {
+  const { LocalModel } = await import("./local-model.ts")
+  const { Generation, prepareGeneration } = await import("./generation.ts")
+  const model = await LocalModel.open(options)
+  return {
+    async *generate(work, { admit, signal, onUsage }) {
+      const prepared = prepareGeneration(model, work)
+      const { outputTokensMost, notEnforced } = prepared
+      const outputTokensMax = await admit({
+        inputTokensMost: prepared.tokens.length,
+        outputTokensMost,
+        notEnforced,
+      })
+      const generation = new Generation(model, prepared, outputTokensMax, signal)
+      try {
+        for await (const event of generation.run()) {
+          onUsage(generation.usage())
+          yield event
+        }
+      } finally {
         onUsage(generation.usage())
-        yield event
       }
-    } finally {
-      onUsage(generation.usage())
-    }
-  },
-})
-
-const embedderOf = (model: EmbeddingModel): Pick<EmbedEngine, "embed"> => ({
-  async embed(work, { admit, signal }) {
-    const inputs = model.prepare(work)
-    await admit(inputs.inputTokens)
-    return { vectors: await model.run(inputs, signal), inputTokens: inputs.inputTokens }
-  },
-})
+    },
+  }
+}

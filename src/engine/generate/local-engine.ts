@@ -12,8 +12,6 @@ const silenceMsMax = 60_000
 export const sizesMsMax = 30_000
 
 interface LocalEngineOptions extends GenerationOptions {
-  /** Makes the model's file before it is first opened, where it does not come as one. */
-  readonly makeFile?: () => Promise<void>
   readonly onDeath?: (reason: string) => void
 }
 
@@ -21,13 +19,11 @@ interface LocalEngineOptions extends GenerationOptions {
 export class LocalEngine implements GenerateEngine, EmbedEngine {
   readonly #peer: Supervisor<GeneratorService>
   readonly #client: EngineClient
-  readonly #makeFile: (() => Promise<void>) | undefined
 
   /** Loading the model takes as long as it takes; only then do sizes have their limit. */
   #isLoaded = false
 
-  constructor({ makeFile, onDeath, ...open }: LocalEngineOptions) {
-    this.#makeFile = makeFile
+  constructor({ onDeath, ...open }: LocalEngineOptions) {
     this.#peer = new Supervisor<GeneratorService>({
       spawn: () => childChannel(new URL("./child.ts", import.meta.url)),
       open,
@@ -47,14 +43,12 @@ export class LocalEngine implements GenerateEngine, EmbedEngine {
 
   /** Rejects where the model cannot be loaded; the first use then says the same. */
   async load(): Promise<void> {
-    await this.#makeFile?.()
     await this.#peer.ready()
   }
 
   async *generate(
     ...[work, call]: Parameters<GenerateEngine["generate"]>
   ): ReturnType<GenerateEngine["generate"]> {
-    await this.#makeFile?.()
     const admit: typeof call.admit = async (sizes) => {
       this.#isLoaded = true
       return await call.admit(sizes)
@@ -63,7 +57,6 @@ export class LocalEngine implements GenerateEngine, EmbedEngine {
   }
 
   async embed(...[work, call]: Parameters<EmbedEngine["embed"]>): ReturnType<EmbedEngine["embed"]> {
-    await this.#makeFile?.()
     return await this.#client.embedder.embed(work, call)
   }
 
