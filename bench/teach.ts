@@ -58,9 +58,9 @@ else if (!existsSync(values.folder))
 else if (values.promises !== undefined) await measurePromises(Number(values.promises))
 else await measureLearning()
 
-/** Without tests. */
+/** What fits: without tests, promises and cascades. */
 function sourceOf(path: string): string {
-  const files = readdirSync(path).filter((name) => !name.endsWith(".test.ts"))
+  const files = readdirSync(path).filter((name) => !/(test|promise|binomial|blend|cascade.*)\.ts$/.test(name))
   return files
     .toSorted()
     .map((name) => readFileSync(join(path, name), "utf8"))

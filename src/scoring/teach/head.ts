@@ -62,8 +62,33 @@ export interface FitOptions {
 
 /** Returns parameters, from which a fit with another strength can start. */
 export async function fitHead(rows: HeadRows, { penalties, start, pace }: FitOptions): Promise<Float64Array> {
-  const options = { iterationsMax: ITERATIONS_MAX, gradientMax: 1e-3, gainMin: GAIN_MIN, pace }
+  const curvatures = curvaturesOf(rows, penalties)
+  const options = { iterationsMax: ITERATIONS_MAX, gradientMax: 1e-3, gainMin: GAIN_MIN, pace, curvatures }
   return (await minimise(headObjective(rows, penalties), start, options)).at
+}
+
+/** The penalties, and how much the loss would curve if all options were equally likely. */
+function curvaturesOf(rows: HeadRows, penalties: Float64Array): Float64Array {
+  const { optionCount, size, vectorSize, labels, logits, numbers, optionVectors, isOrdered } = rows
+  const each = (optionCount - 1) / optionCount ** 2
+  const squares = new Float64Array(size)
+  for (const [at, value] of numbers.entries())
+    squares[at % size] = (squares[at % size] ?? 0) + each * value ** 2
+  const curvatures = new Float64Array(SHARED + optionCount * (1 + size) + (isOrdered ? size : 0))
+  curvatures[0] = PRIOR_WEIGHT_DEVIATION ** -2 + each * logits.reduce((sum, logit) => sum + logit ** 2, 0)
+  curvatures[1] = SIMILARITY_DEVIATION ** -2
+  for (const [at, value] of optionVectors?.entries() ?? [])
+    curvatures[1] += value ** 2 * (squares[at % vectorSize] ?? 0)
+  const first = SHARED + optionCount
+  curvatures.fill(BIAS_DEVIATION ** -2 + each * labels.length, SHARED, first)
+  const shared = first + optionCount * size
+  let places = 0
+  for (let option = 0; option < optionCount; option++) places += placeOf(option, optionCount) ** 2
+  for (let index = first; index < curvatures.length; index++) {
+    const [penalty, curve] = [penalties[(index - first) % size] ?? 0, squares[(index - first) % size] ?? 0]
+    curvatures[index] = index < shared ? penalty + curve : SHARED_DIRECTION_SHARE * penalty + places * curve
+  }
+  return curvatures
 }
 
 /** What options share of the weights is added to them: applying a head needs neither their vectors nor their order. */

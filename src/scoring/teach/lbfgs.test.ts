@@ -4,7 +4,10 @@ import { minimise } from "./lbfgs.ts"
 
 const options = { iterationsMax: 200, gradientMax: 1e-9, gainMin: 0, pace: async () => undefined }
 
-test("a quadratic function of any curvature is minimised", async () => {
+test.each([
+  ["is not known", false],
+  ["is known up to a factor", true],
+])("a quadratic function whose curvature %s is minimised", async (_, knowsCurvatures) => {
   const numbers = fc.double({ min: -5, max: 5, noNaN: true })
   const term = fc.record({
     curvature: fc.double({ min: 0.01, max: 100, noNaN: true }),
@@ -21,7 +24,9 @@ test("a quadratic function of any curvature is minimised", async () => {
             return sum + 0.5 * curvature * away * away
           }, 0),
         Float64Array.from(terms, ({ start }) => start),
-        options,
+        knowsCurvatures
+          ? { ...options, curvatures: Float64Array.from(terms, ({ curvature }) => 3 * curvature) }
+          : options,
       )
       for (const [index, { centre }] of terms.entries()) expect(at[index]).toBeCloseTo(centre, 4)
     }),

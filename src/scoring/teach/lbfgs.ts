@@ -11,6 +11,8 @@ export interface MinimiseOptions {
   readonly gainMin: number
   /** Awaited between iterations: gives other work a turn, and throws when the work is cancelled. */
   readonly pace: () => Promise<void>
+  /** About how much the value curves along each number: the first guess of the Hessian's diagonal. Absent: the same for all. */
+  readonly curvatures?: Float64Array
 }
 
 export interface Minimum {
@@ -20,7 +22,7 @@ export interface Minimum {
 }
 
 /** Pairs of steps and gradient changes that stand for the Hessian. */
-const PAIRS_MAX = 8
+const PAIRS_MAX = 6
 /** A step must gain this share of what the slope promises. */
 const ARMIJO = 1e-4
 const HALVINGS_MAX = 40
@@ -37,17 +39,18 @@ interface Pair {
 export async function minimise(
   objective: Objective,
   start: Float64Array,
-  { iterationsMax, gradientMax, gainMin, pace }: MinimiseOptions,
+  { iterationsMax, gradientMax, gainMin, pace, curvatures: given }: MinimiseOptions,
 ): Promise<Minimum> {
   let at = Float64Array.from(start)
   let gradient = new Float64Array(at.length)
   let value = objective(at, gradient)
+  const curvatures = given ?? new Float64Array(at.length).fill(Math.max(1, norm(gradient)))
   const pairs: Pair[] = []
   let iterations = 0
   let smallGains = 0
   while (iterations < iterationsMax && largest(gradient) > gradientMax) {
     await pace()
-    const direction = descentDirection(gradient, pairs)
+    const direction = descentDirection(gradient, pairs, curvatures)
     const next = searchLine(objective, { at, value, gradient }, direction)
     if (next === null) break
     iterations++
@@ -67,7 +70,11 @@ interface Point {
 }
 
 /** The two-loop recursion: the gradient times the inverse Hessian that the pairs describe, downhill. */
-function descentDirection(gradient: Float64Array, pairs: readonly Pair[]): Float64Array {
+function descentDirection(
+  gradient: Float64Array,
+  pairs: readonly Pair[],
+  curvatures: Float64Array,
+): Float64Array {
   const direction = gradient.map((slope) => -slope)
   const weights: number[] = []
   for (const { step, change, scale } of pairs.toReversed()) {
@@ -75,14 +82,28 @@ function descentDirection(gradient: Float64Array, pairs: readonly Pair[]): Float
     addScaled(direction, change, -weight)
     weights.push(weight)
   }
-  const last = pairs.at(-1)
-  const first = last ? 1 / (last.scale * dot(last.change, last.change)) : 1 / Math.max(1, norm(gradient))
-  for (let index = 0; index < direction.length; index++) direction[index] = (direction[index] ?? 0) * first
+  scaleFirst(direction, pairs.at(-1), curvatures)
   for (const [index, { step, change, scale }] of pairs.entries()) {
     const weight = weights[weights.length - 1 - index] ?? 0
     addScaled(direction, step, weight - scale * dot(change, direction))
   }
   return direction
+}
+
+/** By the inverse of the first guess of the Hessian, which is made as steep as the last step was. */
+function scaleFirst(direction: Float64Array, last: Pair | undefined, curvatures: Float64Array): void {
+  let steepness = 1
+  if (last) {
+    const { change, scale } = last
+    let product = 0
+    for (let index = 0; index < change.length; index++) {
+      const own = change[index] ?? 0
+      product += (own * own) / (curvatures[index] ?? 1)
+    }
+    steepness = scale * product
+  }
+  for (let index = 0; index < direction.length; index++)
+    direction[index] = (direction[index] ?? 0) / (steepness * (curvatures[index] ?? 1))
 }
 
 /** Halves the step until the value falls enough; null when it does not, at the limit of precision. */

@@ -80,16 +80,12 @@ const bothStrengths: readonly Strength[] = [
 const fieldStrengths: readonly Strength[] = [
   { fields: 0.6 },
   { fields: 0.2 },
-  { fields: 0.06 },
-  { words: 0.6, fields: 0.2 },
   { words: 0.2, fields: 0.06 },
   { words: 0.06, fields: 0.02 },
 ]
 const allStrengths: readonly Strength[] = [
   { vector: 0.6, words: 0.6, fields: 0.2 },
-  { vector: 0.2, words: 0.6, fields: 0.06 },
   { vector: 0.2, words: 0.2, fields: 0.06 },
-  { vector: 0.06, words: 0.2, fields: 0.06 },
   { vector: 0.06, words: 0.2, fields: 0.02 },
   { vector: 0.02, words: 0.06, fields: 0.02 },
 ]
@@ -101,15 +97,15 @@ export function candidatesOf({ read, labels }: Pick<Problem, "read" | "labels">)
   const hasFields = read.fields.size > 0
   const canRead = ({ strength }: Candidate): boolean =>
     parts.every((part) => strength[part] === undefined || read[part].size > 0)
+  const few = (strengths: readonly Strength[]): readonly Strength[] =>
+    strengths.filter((_, at) => at % 2 === 1)
   const of = (reads: Candidate["reads"], strengths: readonly Strength[]): Candidate[] =>
-    strengths
-      .filter((_, at) => labels.length <= MANY_ROWS || at % 2 === 1)
-      .map((strength) => ({ reads, strength }))
+    (labels.length > MANY_ROWS ? few(strengths) : strengths).map((strength) => ({ reads, strength }))
   return [
     { reads: "nothing", strength: {} } as const,
     { reads: "confidence", strength: {} } as const,
     { reads: "answer", strength: {} } as const,
-    ...of("vector", vectorStrengths),
+    ...of("vector", hasFields ? few(vectorStrengths) : vectorStrengths),
     ...of("words", hasFields ? fieldStrengths : wordStrengths),
     ...of("vector and words", hasFields ? allStrengths : bothStrengths),
   ].filter(canRead)
