@@ -28,6 +28,7 @@ const labelCounts = [20, 60, 100, 200] as const
 /** Sets of many options are also taught with more labels; a quarter is left to be tested on. */
 const manyOptions = 20
 const manyLabels = 300
+const counts = [...labelCounts, manyLabels] as const
 const ticketLabels = [60, 180, 600] as const
 /** Tickets that are tested on. */
 const ticketsTested = 300
@@ -71,7 +72,9 @@ async function readSet(folder: string, set: string): Promise<TeachSet> {
   return await readTeachSet(folder, set, { modelFile: values.model, withMinilm: values.minilm })
 }
 
-const setNames = (): readonly string[] => values.sets?.split(",") ?? listSets(values.folder)
+function setNames(): readonly string[] {
+  return values.sets?.split(",") ?? listSets(values.folder)
+}
 
 interface Taught extends Measured {
   readonly forms: string
@@ -170,21 +173,17 @@ async function reportCost(): Promise<void> {
   }
 }
 
-const counts = [...labelCounts, manyLabels] as const
+function lineOf({ set, zeroShot, taught }: Learning): string[] {
+  return [set, cell(zeroShot), ...counts.map((count) => cell(taught[count]))]
+}
 
-const lineOf = ({ set, zeroShot, taught }: Learning): string[] => [
-  set,
-  cell(zeroShot),
-  ...counts.map((count) => cell(taught[count])),
-]
-
-const tfidfLineOf = ({ set, taught }: Learning): string[] => [
-  set,
-  ...counts.flatMap((count) => {
+function tfidfLineOf({ set, taught }: Learning): string[] {
+  const cells = counts.map((count) => {
     const own = taught[count]
-    return own ? [`${own.tfidf.toFixed(3)} / ${own.accuracy.toFixed(3)}`] : ["-"]
-  }),
-]
+    return own ? `${own.tfidf.toFixed(3)} / ${own.accuracy.toFixed(3)}` : "-"
+  })
+  return [set, ...cells]
+}
 
 function report(learnings: readonly Learning[]): void {
   console.log("Accuracy and, in parentheses, calibration error on rows that teaching never saw\n")
