@@ -21,6 +21,8 @@ const benches = {
   "request-log": "the first page of the request log for every filter, and decisions beside it",
   overload: "ten times the load that the machine can do: throughput, latency, memory, and who is served",
   teach: "accuracy and calibration error by labels, zero-shot and taught, and promises kept on unseen rows",
+  "label-next":
+    "labels chosen by several criteria beside labels chosen at random: how many reach the same accuracy",
   cascade: "a cascade beside its members: accuracy, share escalated, cost and latency at several thresholds",
   guardrails: "what guardrails add to the first text and the whole of a streamed answer",
   tracing: "decisions a second with every trace exported and without",

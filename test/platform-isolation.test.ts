@@ -125,6 +125,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   teachQuestionSet: {},
   checkQuestionSet: {},
   runQuestionSetComparison: { from: "1" },
+  proposeQuestionSetLabels: {},
   createAlertRule: { name: "intruder", kind: "error_rate" },
   updateAlertRule: { name: "taken over" },
   createWebhook: { url: "https://intruder.example/" },

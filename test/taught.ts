@@ -31,6 +31,7 @@ const artefact: TaughtArtefact = {
 export async function seedArtefact(database: Database, setId: string): Promise<string> {
   const body = JSON.stringify(artefact)
   const hash = createHash("sha256").update(body).digest("hex")
-  await insertArtefact(database, { setId, hash, question: "rude", body, createdAt: new Date() })
+  const { modelVersion } = artefact
+  await insertArtefact(database, { setId, hash, question: "rude", body, modelVersion, createdAt: new Date() })
   return hash
 }

@@ -24,6 +24,8 @@ export interface Model {
   readonly quantization: string
   /** The GGUF or ONNX file of a local model; empty for one that only runs at workers. */
   readonly file: string
+  /** What its engine tells of itself with each reading, where the file says so; what was taught on one version fits no other. */
+  readonly version?: string
   /** The LoRA adapter of a local GGUF model; absent: the model as it is. */
   readonly adapter?: string
 }

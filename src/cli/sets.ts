@@ -2,13 +2,22 @@
 import { readFile, writeFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
+import { parse } from "csv-parse/sync"
+import type { Client } from "../contract/client.ts"
 import { Document } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { QuestionSetItem } from "../contract/question-sets/sets.ts"
-import type { CheckResult, SetJob, TaughtCascadeReport, TeachResult } from "../contract/question-sets/jobs.ts"
+import {
+  type CheckResult,
+  type NextResult,
+  type SetJob,
+  type TaughtCascadeReport,
+  type TeachResult,
+  nextLimits,
+} from "../contract/question-sets/jobs.ts"
 import { percentText } from "../scoring/percent.ts"
 import { apiCommand, calls } from "./actions.ts"
-import { connectApi } from "./api-client.ts"
+import { connectApi, everyPage } from "./api-client.ts"
 import {
   type CliContext,
   UsageError,
@@ -32,17 +41,30 @@ export const sets = apiCommand({
     "umpire sets pull refunds [--version production] [--out refunds.yaml] [--force]",
     "umpire sets push refunds.yaml [--note 'why']",
     "umpire sets teach refunds [--target 0.95] [--hold-out]",
+    "umpire sets teach --all",
+    "umpire sets next refunds [--question refund] [--count 10] [--from tickets.csv] [--out next.csv]",
     "umpire sets check refunds [--version latest] [--against production]",
     "",
     "push changes nothing when the file is what the server has. check exits with 1 when a frozen case fails.",
+    "next proposes which texts to label: of a file, or else of the kept requests of the set, which then stand first in its review.",
+    "teach --all teaches the sets that were taught on another version of their model than answers today.",
   ],
   options: {
     version: valueOption("a version's number or a label (default latest)"),
     against: valueOption("the version that a check compares with"),
-    out: valueOption("the file to write (default NAME.yaml; - for standard output)", "o"),
+    out: valueOption(
+      "the file to write (of pull NAME.yaml unless told, - for standard output; of next a CSV to fill in and upload)",
+      "o",
+    ),
+    question: valueOption("with next: the question to label for, where the set has several", "q"),
+    count: valueOption("with next: how many texts (default 10)"),
+    from: valueOption(
+      "with next: texts to choose from, CSV or JSON lines with a field input or text, the input of a batch, or a text on each line",
+    ),
     note: valueOption("why the set changes, for the list of versions"),
     target: valueOption("the share of right answers that thresholds are chosen for, such as 0.95"),
     "hold-out": flagOption("with teach: measure on a third of the rows and do not learn from them"),
+    all: flagOption("with teach: every set that was taught on another version of its model"),
     force: flagOption("of pull: replace a file that differs from the set"),
     // -o is the file.
     organization: valueOption(apiOptions.organization.help),
@@ -63,7 +85,11 @@ export const sets = apiCommand({
       input: async (context) => ({ yaml: await readSet(context, nameOf(context, "push refunds.yaml")) }),
       draw: ({ set, result }) => `${set.name} is ${result}: version ${set.latest_version}\n`,
     }),
-    teach: async (context) => await teach(context, nameOf(context, "teach refunds")),
+    teach: async (context) =>
+      context.values["all"] === true
+        ? await teachOutdated(context)
+        : await teach(context, nameOf(context, "teach refunds")),
+    next: async (context) => await next(context, nameOf(context, "next refunds")),
     check: async (context) => await check(context, nameOf(context, "check refunds")),
   },
 })
@@ -106,20 +132,167 @@ const accuracies = {
 }
 
 export async function teach(context: CliContext, name: string): Promise<number> {
+  const body = teachBody(context)
+  const result = await teachSet(context, await connectApi(context), name, body)
+  return show(context, result, () => drawTaught(result))
+}
+
+/** One after another; a set that cannot be taught does not keep the others from it. */
+async function teachOutdated(context: CliContext): Promise<number> {
+  const [, name] = context.positionals
+  if (name !== undefined) throw new UsageError(`--all teaches every outdated set: leave out ${name}`)
+  const body = teachBody(context)
+  const api = await connectApi(context)
+  const params = { org_id: api.organizationId }
+  const listed = await everyPage(async (query) => await api.client.listQuestionSets({ params, query }))
+  const taught: (QuestionSetName & { readonly result: TeachResult })[] = []
+  const failed: (QuestionSetName & { readonly error: string })[] = []
+  for (const { name: set } of listed.filter(({ outdated }) => outdated))
+    try {
+      taught.push({ set, result: await teachSet(context, api, set, body) })
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      failed.push({ set, error: error.message })
+    }
+  show(context, { taught, failed }, () =>
+    taught.length + failed.length === 0
+      ? "No set was taught on another version of its model.\n"
+      : taught.map(({ set, result }) => `${set}\n${drawTaught(result)}\n`).join("") +
+        failed.map(({ set, error }) => `${set}: ${error}\n`).join("") +
+        "Published versions answer as before until the new ones are published.\n",
+  )
+  return failed.length > 0 ? 1 : 0
+}
+
+interface QuestionSetName {
+  readonly set: string
+}
+
+type TeachBody = NonNullable<Parameters<Client["teachQuestionSet"]>[0]["body"]>
+
+function teachBody(context: CliContext): TeachBody {
   const target = numberOf(context, "target", accuracies)
-  const { client, organizationId: org_id } = await connectApi(context)
-  const params = { org_id, set_id: name }
-  const body = {
+  return {
     version: text(context, "version") ?? "latest",
     ...(target === undefined ? {} : { target_accuracy: target }),
     ...(context.values["hold-out"] === true ? { hold_out: true } : {}),
   }
+}
+
+async function teachSet(
+  context: CliContext,
+  { client, organizationId: org_id }: Awaited<ReturnType<typeof connectApi>>,
+  name: string,
+  body: TeachBody,
+): Promise<TeachResult> {
+  const params = { org_id, set_id: name }
   const job = await finish(
     context,
     await client.teachQuestionSet({ params, body }),
     async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
   )
-  return show(context, job.result, () => drawTaught(job.result as TeachResult))
+  return job.result as TeachResult
+}
+
+const counts = {
+  takes: `a whole number from 1 to ${nextLimits.countMax}`,
+  fits: (value: number) => Number.isInteger(value) && value >= 1 && value <= nextLimits.countMax,
+}
+
+async function next(context: CliContext, name: string): Promise<number> {
+  const [from, out, question] = [text(context, "from"), text(context, "out"), text(context, "question")]
+  const count = numberOf(context, "count", counts)
+  if (out !== undefined && from === undefined)
+    throw new UsageError(
+      "--out writes texts of a file: name one by --from; kept requests are labelled in the review",
+    )
+  if (out !== undefined) await refuseUnwritable(context, out)
+  const texts = from === undefined ? null : await readTexts(context, from)
+  const { client, organizationId: org_id } = await connectApi(context)
+  const params = { org_id, set_id: name }
+  const body = {
+    version: text(context, "version") ?? "latest",
+    ...(question === undefined ? {} : { question }),
+    ...(count === undefined ? {} : { count }),
+    ...(texts ? { texts, candidates_max: texts.length } : {}),
+  }
+  const job = await finish(
+    context,
+    await client.proposeQuestionSetLabels({ params, body }),
+    async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
+  )
+  const { rows, ...result } = job.result as NextResult
+  const picked = rows.map((row) => ({
+    ...row,
+    input: row.row === null ? null : (texts?.[row.row - 1] ?? null),
+  }))
+  if (out !== undefined)
+    await writeFile(
+      resolve(context.workingDirectory, out),
+      [["input", result.question], ...picked.map(({ input }) => [input ?? "", ""])].map(csvLine).join(""),
+    )
+  return show(context, { ...result, rows: picked }, () => drawNext(result, picked, out))
+}
+
+const csvLine = (cells: readonly string[]): string =>
+  `${cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(",")}\n`
+
+const shownCharacters = 100
+
+function drawNext(
+  { candidates, labelled }: Omit<NextResult, "rows">,
+  rows: readonly (NextResult["rows"][number] & { readonly input: string | null })[],
+  out: string | undefined,
+): string {
+  const cells = rows.map(({ row, seq_id, input, answer, confidence }) => [
+    seq_id ?? String(row),
+    `${String(answer)} (${percent(confidence)})`,
+    (input ?? "").replaceAll(/\s+/g, " ").slice(0, shownCharacters),
+  ])
+  const where = rows.some(({ seq_id }) => seq_id !== null)
+    ? "They stand first in the review of the set.\n"
+    : out === undefined
+      ? "With --out they are written as CSV: fill in the answers and upload it as examples.\n"
+      : `Written to ${out}: fill in the answers and upload it as examples.\n`
+  return (
+    drawTable([rows[0]?.seq_id == null ? "row" : "request", "answer so far", "text"], cells) +
+    `${rows.length} of ${candidates} texts without a label, beside ${labelled} with one. ${where}`
+  )
+}
+
+/** Of a CSV or JSONL file, of the input of a batch, or one on each line; the first that may be sent. */
+async function readTexts(context: CliContext, path: string): Promise<string[]> {
+  const written = await readSet(context, path)
+  const texts = textsIn(path, written)
+    .map((one) => (typeof one === "string" ? one : ""))
+    .filter((one) => one.trim() !== "")
+    .slice(0, nextLimits.candidatesMax)
+  if (texts.length === 0)
+    throw new UsageError(`${path} has no texts: a field input or text, or a text on each line`)
+  return texts
+}
+
+function textsIn(path: string, written: string): unknown[] {
+  const field = (row: Readonly<Record<string, unknown>>): unknown =>
+    row["input"] ?? row["text"] ?? Object(row["body"])["input"]
+  try {
+    if (/\.csv$/i.test(path)) {
+      const rows: Record<string, unknown>[] = parse(written, {
+        bom: true,
+        columns: true,
+        skip_empty_lines: true,
+      })
+      return rows.map(field)
+    }
+    const lines = written.split("\n").filter((line) => line.trim() !== "")
+    return /\.jsonl$/i.test(path)
+      ? lines.map((line) => field(Object(JSON.parse(line)) as Record<string, unknown>))
+      : lines
+  } catch (cause) {
+    throw new UsageError(
+      `cannot read ${path}: ${cause instanceof Error ? cause.message : "it is not a table"}`,
+    )
+  }
 }
 
 async function check(context: CliContext, name: string): Promise<number> {
@@ -164,7 +337,7 @@ function drawTaught({ version, questions, cascade }: TeachResult): string {
     percent(one.accuracy_before),
     percent(one.accuracy_after),
     one.threshold === null ? "none" : one.threshold.toFixed(3),
-    one.promise?.sentence ?? one.reason ?? "",
+    [one.promise?.sentence ?? one.reason ?? [], one.labels_needed?.sentence ?? []].flat().join(". "),
   ])
   const saved = version === null ? "No version was made.\n" : `Saved as version ${version}.\n`
   const stages = cascade ? drawCascade(cascade, questions) : ""

@@ -45,6 +45,8 @@ export interface SetPolicies {
 export interface DecisionPolicy<Answer extends PlainAnswer = PlainAnswer> {
   /** A name in the catalog, or that of a virtual model. */
   readonly model: string
+  /** Versions of models that the answers were taught on. */
+  readonly taughtOn?: readonly string[]
   readonly classification: Classification
   /** What the engine is asked for beside the margins. */
   readonly reading: ScoreWork["reading"]
@@ -111,6 +113,7 @@ export async function decide<Answer extends PlainAnswer>(
     name: policy.model,
     wanted: "decisions",
     key: call.stickyKey(evidence),
+    taughtOn: policy.taughtOn ?? [],
   })
   const reader = policy.reader(resolved)
   call.keep(() => askedContent(classification))

@@ -27,6 +27,8 @@ export interface NamedModel {
   readonly wanted: ModelUse
   /** What splits are sticky by. */
   readonly key: string
+  /** Versions that something was taught on, the most frequent first: one of them answers where the named model is another. */
+  readonly taughtOn?: readonly string[]
 }
 
 export interface Resolved extends Resolution {
@@ -67,7 +69,15 @@ function createResolver(
     ...catalog.virtualModels,
     ...(organizationId === "" ? [] : await ownOf(organizationId)),
   ]
-  const resolve = async ({ organizationId, name, wanted, key }: NamedModel): Promise<Resolved> => {
+  const resolve = async (named: NamedModel): Promise<Resolved> => {
+    const resolved = await resolveName(named)
+    const { taughtOn = [] } = named
+    if (taughtOn.length === 0 || resolved.isFirstSplit) return resolved
+    const [first, ...later] = resolved.stages
+    const taught = taughtModel(catalog, first[0], taughtOn)
+    return taught ? { ...resolved, stages: [[taught, ...first], ...later] } : resolved
+  }
+  const resolveName = async ({ organizationId, name, wanted, key }: NamedModel): Promise<Resolved> => {
     const task = wanted === "decisions" ? "decisions" : "generation"
     // The catalog's own names come first, and need no look at the store.
     const known = catalog.find(name, task) ? [] : await listFor(organizationId)
@@ -89,6 +99,14 @@ function createResolver(
     first: async (named) => (await resolve({ ...named, key: "" })).stages[0][0],
     list: listFor,
   }
+}
+
+/** The model that something was taught on, which goes on answering where the one of that name is another by now. */
+function taughtModel(catalog: Catalog, { version }: Model, taughtOn: readonly string[]): Model | null {
+  if (version === undefined || taughtOn.includes(version)) return null
+  const models = catalog.list().filter(({ enabled, kind }) => enabled && kind === "generation")
+  const found = taughtOn.map((wanted) => models.find((model) => model.version === wanted))
+  return found.find((model) => model !== undefined) ?? null
 }
 
 /** What was right when it was saved may not be now: models leave the catalog. */

@@ -8,7 +8,7 @@ import type { Config } from "../base/config-schema.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
 import { minilm } from "../engine/generate/minilm.ts"
-import { factsOf, readEncoderFile } from "../engine/encoder/model-file.ts"
+import { factsOf, readEncoderFile, versionOf } from "../engine/encoder/model-file.ts"
 import { type TensorShapes, readAdapter, readGguf } from "../engine/llama/gguf.ts"
 import { addedModels } from "./models.ts"
 import { checkConfigured, splitVirtual } from "./virtual-models.ts"
@@ -120,6 +120,7 @@ export async function toModel(config: ModelConfig): Promise<Model> {
     contextTokensMax: facts.contextTokensMax,
     quantization: facts.quantization,
     file: config.file ?? "",
+    ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(config.adapter === undefined ? {} : { adapter: await checkedAdapter(config, config.adapter) }),
   }
 }
@@ -153,7 +154,7 @@ function unfitTensor(model: TensorShapes, adapter: TensorShapes): string | null 
   return null
 }
 
-type StatedFacts = Pick<Model, "contextTokensMax" | "quantization">
+type StatedFacts = Pick<Model, "contextTokensMax" | "quantization" | "version">
 
 function statedFacts({ sku, context_tokens_max }: ModelConfig): StatedFacts {
   if (context_tokens_max === undefined)
@@ -162,7 +163,11 @@ function statedFacts({ sku, context_tokens_max }: ModelConfig): StatedFacts {
 }
 
 async function fileFacts(config: ModelConfig, file: string): Promise<StatedFacts> {
-  const reading = isEncoderFile(file) ? readEncoderFile(file).then(factsOf) : readGguf(file)
+  const readEncoder = async (): Promise<StatedFacts> => {
+    const read = await readEncoderFile(file)
+    return { ...factsOf(read), version: versionOf(read) }
+  }
+  const reading: Promise<StatedFacts> = isEncoderFile(file) ? readEncoder() : readGguf(file)
   return await reading.catch((cause: unknown) => {
     throw new ConfigError(
       `Cannot use the model ${config.sku}: ${cause instanceof Error ? cause.message : "its file cannot be read"}`,

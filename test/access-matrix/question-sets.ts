@@ -123,6 +123,7 @@ export const questionSets: readonly Row[] = [
     { path: "teach", body: {} },
     { path: "check", body: {} },
     { path: "compare", body: { from: "1" } },
+    { path: "next", body: {} },
   ].map(({ path, body }) => ({
     endpoint: `POST /v1/organizations/{org_id}/question_sets/{set_id}/${path}`,
     ...written("200"),

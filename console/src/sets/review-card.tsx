@@ -25,7 +25,9 @@ export function ReviewCard({
   return (
     <article aria-label={`Review of ${item.question}`} className="flex flex-col gap-4">
       <div className="flex flex-wrap items-center gap-2 text-xs">
-        <Badge tone={item.reason === "audit" ? "plain" : "warn"}>{reasonWords(item)}</Badge>
+        <Badge tone={item.reason === "audit" ? "plain" : item.reason === "label_next" ? "info" : "warn"}>
+          {reasonWords(item)}
+        </Badge>
         {item.second_look ? <Badge tone="info">Two reviewers</Badge> : null}
         <span className="text-soft max-sm:basis-full sm:ml-auto">
           Version {item.version}, {ago(item.created_at)}.{" "}
@@ -89,6 +91,7 @@ function reasonWords({ reason, confidence, threshold }: ReviewItem): string {
         : `${probability(confidence)} sure, below the threshold`,
     shadow_differs: "The shadow answers differently",
     audit: "Chosen at random",
+    label_next: "Proposed to label next",
   }
   return words[reason]
 }

@@ -12,6 +12,7 @@ import { Form } from "../parts/form.tsx"
 import { count, decimal, plural } from "../parts/format.ts"
 import { Notice, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
+import { LabelNext } from "./label-next.tsx"
 import { type SetAddress, jobsKey, setsKey } from "./set-query.ts"
 
 export function ReviewStanding({
@@ -35,6 +36,7 @@ export function ReviewStanding({
           <Advice set={set} at={at} summary={summary} />
         </div>
       </Panel>
+      {summary.content === "kept" ? <LabelNext set={set} at={at} /> : null}
       <Agreement agreement={summary.agreement} />
       <Sampling at={at} summary={summary} />
       {summary.content === "kept" ? null : (

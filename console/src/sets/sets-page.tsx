@@ -117,8 +117,10 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
         },
         {
           name: "Latest",
-          cell: ({ latest_version }) => (
-            <span className="number whitespace-nowrap">Version {latest_version}</span>
+          cell: ({ latest_version, outdated }) => (
+            <span className="number whitespace-nowrap">
+              Version {latest_version} {outdated ? <Badge tone="warn">Teach again</Badge> : null}
+            </span>
           ),
         },
         {

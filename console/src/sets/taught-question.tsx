@@ -61,6 +61,9 @@ export function TaughtQuestion({
         {outcome?.promise ? (
           <Notice tone={outcome.promise.promised ? "good" : "warn"}>{outcome.promise.sentence}</Notice>
         ) : null}
+        {outcome?.labels_needed ? (
+          <p className="number text-soft text-sm">{outcome.labels_needed.sentence}.</p>
+        ) : null}
       </div>
     </Panel>
   )
@@ -76,7 +79,7 @@ function Found({ at, hash }: { at: SetAddress; hash: string }): ReactNode {
 }
 
 function Figures({ artefact }: { artefact: Artefact }): ReactNode {
-  const { rows, held_out, cross_validated, baselines, form, notes } = artefact
+  const { rows, held_out, cross_validated, baselines, form, notes, learning } = artefact
   const { before, after } = held_out ?? cross_validated
   return (
     <>
@@ -115,6 +118,20 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
           show={(value) => decimal(value, 3)}
         />
       </div>
+      {learning.length > 1 ? (
+        <div className="grid gap-x-8 lg:grid-cols-3">
+          <IntervalBars
+            name="Accuracy by the number of labels"
+            top={1}
+            show={percent}
+            bars={learning.map((point) => ({
+              name: String(point.rows),
+              figure: point.accuracy,
+              color: point.rows === learning.at(-1)?.rows ? "bg-bar" : "bg-bar-rest",
+            }))}
+          />
+        </div>
+      ) : null}
       <p className="number text-soft text-xs">
         Accuracy without learning: {percent(baselines.majority)} by always giving the most frequent label,{" "}
         {percent(baselines.random)} by chance
@@ -160,19 +177,49 @@ function BeforeAfter({
   // Accuracy is a share of a whole; errors are compared with the greater of the two.
   const top = better === "higher" ? 1 : Math.max(before.high, after.high, 0.01)
   return (
+    <IntervalBars
+      name={
+        <>
+          {name} <span className="font-normal">({better} is better)</span>
+        </>
+      }
+      top={top}
+      show={show}
+      bars={[
+        { name: "Before", figure: before, color: "bg-bar-rest" },
+        { name: "After", figure: after, color: "bg-bar" },
+      ]}
+    />
+  )
+}
+
+interface IntervalBar {
+  readonly name: string
+  readonly figure: Interval
+  readonly color: string
+}
+
+function IntervalBars({
+  name: title,
+  top,
+  show,
+  bars,
+}: {
+  name: ReactNode
+  /** What the whole width stands for. */
+  top: number
+  show: (value: number) => string
+  bars: readonly IntervalBar[]
+}): ReactNode {
+  return (
     <figure className="flex flex-col gap-1.5">
-      <figcaption className="label">
-        {name} <span className="font-normal">({better} is better)</span>
-      </figcaption>
-      {[
-        { when: "Before", figure: before, color: "bg-bar-rest" },
-        { when: "After", figure: after, color: "bg-bar" },
-      ].map(({ when, figure, color }) => (
+      <figcaption className="label">{title}</figcaption>
+      {bars.map(({ name, figure, color }) => (
         <div
-          key={when}
+          key={name}
           className="number grid grid-cols-[3rem_minmax(3rem,1fr)_10.5rem] items-center gap-2 text-xs"
         >
-          <span className="text-soft">{when}</span>
+          <span className="text-soft">{name}</span>
           <span aria-hidden="true" className="bg-sunken relative h-4 overflow-hidden rounded">
             <span
               className={`absolute inset-y-0 left-0 ${color}`}

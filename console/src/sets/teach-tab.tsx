@@ -111,6 +111,13 @@ function Start({
             first: about 100 teach a question much.
           </Notice>
         ) : null}
+        {set.outdated ? (
+          <Notice tone="warn">
+            What this set was taught fits another version of {set.model}. That version goes on answering where
+            it is still there. Teach again to be answered by today’s; “umpire sets teach --all” does so for
+            every such set.
+          </Notice>
+        ) : null}
         <ErrorNotice error={start.error} />
         {children}
       </div>

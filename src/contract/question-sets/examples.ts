@@ -16,7 +16,7 @@ const Labels = recordOf(z.string().max(64), Label, questionSetLimits.questionsMa
   description: "The right answer by the name of the question.",
 })
 
-const Input = z
+export const ExampleInput = z
   .string()
   .max(questionSetLimits.inputBytesMax)
   .refine((text) => !isBlank(text), { error: "the text is blank" })
@@ -24,7 +24,7 @@ const Input = z
   .refine((text) => !text.includes("\u0000"), { error: "U+0000 is not allowed" })
 
 export const ExampleRow = z
-  .strictObject({ input: Input, labels: Labels })
+  .strictObject({ input: ExampleInput, labels: Labels })
   .meta({ id: "QuestionSetExampleRow" })
 export type ExampleRow = z.infer<typeof ExampleRow>
 
@@ -126,7 +126,7 @@ export const exampleTable = {
     summary: "Freeze cases: texts with the answers that every version must give; a known text is replaced",
     body: z.strictObject({
       cases: z
-        .array(z.strictObject({ input: Input, expected: Labels }))
+        .array(z.strictObject({ input: ExampleInput, expected: Labels }))
         .min(1)
         .max(questionSetLimits.casesMax),
     }),

@@ -1,6 +1,7 @@
 /** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
 import { z } from "zod"
 import { IdWith, Datetime } from "../platform/field-schemas.ts"
+import { ExampleInput } from "./examples.ts"
 import { VersionReference, set } from "./sets.ts"
 
 const Value = z.union([z.string(), z.boolean(), z.int()])
@@ -30,6 +31,30 @@ const Promised = z
   })
   .meta({ id: "TaughtPromise" })
 
+const LearningPoint = z
+  .object({
+    rows: z.int().describe("Labels that were learnt from."),
+    accuracy: Interval.describe("Over rows that were not learnt from."),
+  })
+  .meta({ id: "LearningPoint" })
+
+const LabelsNeeded = z
+  .object({
+    target: share.describe("Share of all answers that are right."),
+    reached: z.boolean(),
+    low: z
+      .int()
+      .nullable()
+      .describe("More labels that are needed; null: it is reached, or cannot be said yet."),
+    high: z.int().nullable(),
+    sentence: z.string(),
+  })
+  .meta({
+    id: "LabelsNeeded",
+    description:
+      "How many more labels a target needs: the learning curve carried on by a power law, as a range of 80%.",
+  })
+
 const forms = ["zero_shot", "temperature", "option_bias", "head", "words", "head_and_words"] as const
 
 export const Artefact = z
@@ -45,7 +70,11 @@ export const Artefact = z
         weight: share.nullable().describe("How much it counts; null where one form was chosen."),
       }),
     ),
-    model_version: z.string().describe("It is used with no other version of the model."),
+    model_version: z
+      .string()
+      .describe(
+        "It is used with no other version of the model, and with this one for as long as it is there.",
+      ),
     rows: z.object({ train: z.int(), held_out: z.int() }),
     examples_hash: z.string(),
     cross_validated: BeforeAndAfter.describe(
@@ -64,6 +93,11 @@ export const Artefact = z
       .array(z.object({ threshold: share, coverage: share, risk: share, risk_high: share, rows: z.int() }))
       .describe(
         "Share of wrong answers against share of answered rows, over the rows that promises are tested on.",
+      ),
+    learning: z
+      .array(LearningPoint)
+      .describe(
+        "Accuracy with a quarter, half and all of the labels; empty where there were too few, or before 0.3.",
       ),
     notes: z.array(z.string()),
     created_at: Datetime,
@@ -129,6 +163,7 @@ export const TeachResult = z
         accuracy_after: share.nullable(),
         threshold: share.nullable(),
         promise: Promised.nullable(),
+        labels_needed: LabelsNeeded.nullish().describe("Where there is a target."),
         cascade: TaughtQuestionCascade.optional().describe("Where the model of the set is a cascade."),
       }),
     ),
@@ -197,6 +232,36 @@ export const CheckResult = z
   .meta({ id: "QuestionSetCheckResult" })
 export type CheckResult = z.infer<typeof CheckResult>
 
+export const nextLimits = {
+  countMax: 100,
+  candidatesMax: 2000,
+  candidatesDefault: 500,
+  /** Of the texts that are given, as JSON. */
+  textsBytesMax: 8 * 1024 * 1024,
+} as const
+
+export const NextResult = z
+  .object({
+    question: z.string(),
+    candidates: z.int().describe("Texts without a label that were chosen from."),
+    labelled: z.int(),
+    rows: z
+      .array(
+        z.object({
+          row: z.int().nullable().describe("From 1, among the texts that were given; null: a kept request."),
+          seq_id: z
+            .string()
+            .nullable()
+            .describe("The kept request, which stands first in the review queue now; null: a given text."),
+          answer: Value.describe("The most probable one as the labels have it so far."),
+          confidence: share,
+        }),
+      )
+      .describe("The best first."),
+  })
+  .meta({ id: "QuestionSetNextResult" })
+export type NextResult = z.infer<typeof NextResult>
+
 export const jobStates = ["queued", "running", "succeeded", "failed", "cancelled"] as const
 const jobShape = {
   id: z.string(),
@@ -212,6 +277,7 @@ export const SetJob = z
     z.object({ kind: z.literal("teach"), ...jobShape, result: TeachResult.nullable() }),
     z.object({ kind: z.literal("check"), ...jobShape, result: CheckResult.nullable() }),
     z.object({ kind: z.literal("compare"), ...jobShape, result: CompareResult.nullable() }),
+    z.object({ kind: z.literal("next"), ...jobShape, result: NextResult.nullable() }),
   ])
   .meta({ id: "QuestionSetJob" })
 export type SetJob = z.infer<typeof SetJob>
@@ -256,6 +322,32 @@ export const jobTable = {
       from: VersionReference.default("production"),
       to: VersionReference.default("latest"),
     }),
+    output: SetJob,
+  }),
+  proposeQuestionSetLabels: set.at("/next").post({
+    summary: `Propose which texts to label next: uncertain, and different from each other and from what is labelled; starts a job; ${chargedAs}`,
+    body: z
+      .strictObject({
+        version: VersionReference.default("latest"),
+        question: z.string().max(64).optional().describe("May be left out where the set has one."),
+        count: z.int().min(1).max(nextLimits.countMax).default(10),
+        candidates_max: z
+          .int()
+          .min(1)
+          .max(nextLimits.candidatesMax)
+          .default(nextLimits.candidatesDefault)
+          .describe("Texts that are read at most: the newest kept requests, or the first of those given."),
+        texts: z
+          .array(ExampleInput)
+          .min(1)
+          .max(nextLimits.candidatesMax)
+          .optional()
+          .describe(
+            "To choose from; without them kept requests of the set, whose picks come into the review queue.",
+          ),
+      })
+      .meta({ id: "QuestionSetNextRequest" }),
+    bodyBytesMax: nextLimits.textsBytesMax,
     output: SetJob,
   }),
   listQuestionSetJobs: set

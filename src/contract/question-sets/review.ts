@@ -4,7 +4,7 @@ import { set } from "./sets.ts"
 import { IdWith, Datetime, Person } from "../platform/field-schemas.ts"
 import { Label } from "./examples.ts"
 
-export const reviewReasons = ["abstained", "low_confidence", "shadow_differs", "audit"] as const
+export const reviewReasons = ["abstained", "low_confidence", "shadow_differs", "audit", "label_next"] as const
 export type ReviewReason = (typeof reviewReasons)[number]
 
 const decisions = ["label", "not_sure", "skip"] as const

@@ -41,6 +41,11 @@ const summary = {
   production_version: versionNumber
     .nullable()
     .describe("What `set:NAME` answers with; null: the latest does."),
+  outdated: z
+    .boolean()
+    .describe(
+      "A question of the latest version was taught on another version of the model than answers today. Where the model that it was taught on is still there, that one answers until the set is taught again.",
+    ),
   created_by: z.string().nullable(),
   created_at: Datetime,
   updated_at: Datetime,
@@ -221,7 +226,9 @@ export const SetVerdict = z
     threshold: z.number().min(0).max(1).nullable(),
     taught: z
       .boolean()
-      .describe("Whether what was taught was used; it is not with another version of the model."),
+      .describe(
+        "Whether what was taught was used; it is not where the version of the model that it was taught on is gone.",
+      ),
     answer: DecisionAnswer,
   })
   .meta({ id: "QuestionSetVerdict" })

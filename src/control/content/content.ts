@@ -3,9 +3,7 @@ import type { KeptContent } from "../../contract/content.ts"
 import { type CallOf, DocumentStream, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
-import type { ContentCipher } from "../../store/content/cipher.ts"
 import {
-  type ContentBody,
   type ContentDeletion,
   type ContentRange,
   type StoredContent,
@@ -14,6 +12,7 @@ import {
   findContent,
   insertDeletion,
   listContentRange,
+  openContent,
 } from "../../store/content/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import { acting, change, notFound } from "../audited-change.ts"
@@ -48,22 +47,6 @@ async function read(
     await audit("content.read", { organizationId, id: call.params.seq_id })
     return content
   })
-}
-
-/** Null when it cannot be decrypted. */
-export function openContent(cipher: ContentCipher, stored: StoredContent): KeptContent | null {
-  const { seqId, organizationId, at, expiresAt, level, apiKeyId, sealed } = stored
-  const text = cipher.open({ organizationId, seqId }, sealed)
-  if (text === null) return null
-  return {
-    seq_id: seqId,
-    at: at.toISOString(),
-    expires_at: expiresAt.toISOString(),
-    level,
-    api_key_id: apiKeyId,
-    // Authenticated: a gateway wrote it.
-    ...(JSON.parse(text) as ContentBody),
-  }
 }
 
 async function deleteOne(

@@ -3,6 +3,7 @@ import type { Membership, Principal } from "../../contract/access.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Artefact, SetJob, jobTable } from "../../contract/question-sets/jobs.ts"
+import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
 import type { BeforeAndAfter, Figures, TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { riskCoverage } from "../../scoring/teach/promise.ts"
 import {
@@ -14,6 +15,8 @@ import {
   countOpenJobs,
   insertJob,
 } from "../../store/question-sets/jobs.ts"
+import { decodeContent } from "../../store/question-sets/content.ts"
+import { sealInput } from "../../store/question-sets/examples.ts"
 import {
   type Artefact as StoredArtefact,
   type QuestionSet,
@@ -51,6 +54,17 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
         const to = await readVersion(sql, set, call.body.to)
         return { from: from.number, to: to.number }
       }),
+    proposeQuestionSetLabels: async (call) => {
+      const { count, candidates_max, texts } = call.body
+      return await start(deps, call, "next", async (set, { sql }, id) => {
+        const { number, content } = await readVersion(sql, set, call.body.version)
+        const question = questionOf(decodeContent(content), call.body.question)
+        const stored = texts
+          ? sealInput(deps.content.cipher, { id, setId: set.id }, JSON.stringify(texts))
+          : null
+        return { version: number, question, count, candidates_max, texts: stored }
+      })
+    },
     async listQuestionSetJobs(call) {
       const set = await readSet(database, acting(call).membership, call.params.set_id)
       return toList(await pageJobs(database, set.id, call.query), toJob)
@@ -99,6 +113,23 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
   }
 }
 
+/** Throws Fault `invalid_body` where none is named and there are several. */
+function questionOf({ questions }: QuestionSetContent, name: string | undefined): string {
+  const [first, second] = questions
+  const found = name === undefined ? (second ? undefined : first) : questions.find((one) => one.name === name)
+  if (found) return found.name
+  const message =
+    name === undefined && second
+      ? `name one of its questions: ${questions
+          .map((one) => one.name)
+          .join(", ")
+          .slice(0, 500)}`
+      : `the set has no ${name === undefined ? "questions" : `question ${name}`}`
+  throw new Fault("invalid_body", `Cannot propose texts: ${message}`, {
+    details: [{ path: "question", message }],
+  })
+}
+
 type StartCall = Pick<
   CallOf<(typeof jobTable)["teachQuestionSet"]>,
   "principal" | "membership" | "params" | "request" | "idempotency"
@@ -108,20 +139,22 @@ async function start(
   deps: ControlDeps,
   call: StartCall,
   kind: Job["kind"],
-  read: (set: QuestionSet, scope: ChangeScope) => Promise<unknown>,
+  read: (set: QuestionSet, scope: ChangeScope, id: string) => Promise<object>,
 ): Promise<SetJob> {
   const { principal, membership, organizationId } = acting(call)
   checkMayInfer(membership)
   return await change(deps, call, async (scope) => {
     const set = await lockReadSet(scope.sql, membership, call.params.set_id)
-    const input = await read(set, scope)
+    const id = deps.ids.next("job")
+    const input = await read(set, scope, id)
     if (!(await isRoomForJob(scope.sql, organizationId)))
       throw new Fault(
         "conflict",
         `Cannot start the job: ${openJobsMax} of the organization are waiting or running`,
       )
-    const job = await addJob(deps, scope, set, { kind, input, principal })
-    await scope.audit(`question_set.${kind}`, set, { after: { job: job.id, ...(input as object) } })
+    const job = await addJob(scope, set, { id, kind, input, principal })
+    // Texts are not for the log.
+    await scope.audit(`question_set.${kind}`, set, { after: { job: job.id, ...input, texts: undefined } })
     return toJob(job)
   })
 }
@@ -181,6 +214,7 @@ function toArtefact({ hash, question, body, createdAt }: StoredArtefact): Artefa
       risk_high: point.riskHigh,
       rows: point.rows,
     })),
+    learning: (taught.learning ?? []).map(({ rows, accuracy }) => ({ rows, accuracy })),
     notes: [...taught.notes],
     created_at: createdAt.toISOString(),
   }
@@ -202,13 +236,12 @@ export const isRoomForJob = async (sql: Sql, organizationId: string): Promise<bo
   (await countOpenJobs(sql, organizationId)) < openJobsMax
 
 export async function addJob(
-  { ids }: ControlDeps,
   { sql, now, invalidate }: ChangeScope,
   set: QuestionSet,
-  given: { readonly kind: Job["kind"]; readonly input: unknown; readonly principal: Principal },
+  given: Pick<Job, "id" | "kind"> & { readonly input: unknown; readonly principal: Principal },
 ): Promise<Job> {
   const job = await insertJob(sql, {
-    id: ids.next("job"),
+    id: given.id,
     setId: set.id,
     organizationId: set.organizationId,
     kind: given.kind,

@@ -48,7 +48,7 @@ export async function pointLabel(
         membership,
       })
     call.header("etag", etag(after.revision))
-    return await toView(sql, after)
+    return await toView(deps.catalog, sql, after)
   })
 }
 
@@ -68,7 +68,12 @@ export async function checkCases(
   if (!membership.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0)
     return
   if (!(await isRoomForJob(scope.sql, set.organizationId))) return
-  await addJob(deps, scope, set, { kind: "check", input: { version, against }, principal })
+  await addJob(scope, set, {
+    id: deps.ids.next("job"),
+    kind: "check",
+    input: { version, against },
+    principal,
+  })
 }
 
 export async function removeLabel(

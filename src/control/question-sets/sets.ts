@@ -27,6 +27,7 @@ import { checkVersion, etag } from "../etag.ts"
 import { creatorOf } from "../keys.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { readFileTask, writeFile } from "./file.ts"
+import { outdatedSets } from "./outdated.ts"
 import type { QuestionSetDeps } from "./parts.ts"
 import { checkCases, pointLabel, removeLabel } from "./publish.ts"
 import {
@@ -45,17 +46,22 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
   return {
     async listQuestionSets(call) {
       const { organizationId } = acting(call)
-      return toList(await pageSets(database, organizationId, call.query), (set) => ({
-        ...toSummary(set, decodeContent(set.content), set.production),
-        examples: set.examples,
-      }))
+      const page = await pageSets(database, organizationId, call.query)
+      const contents = new Map(page.items.map(({ id, content }) => [id, decodeContent(content)]))
+      const listed = [...contents].map(([setId, content]) => ({ setId, content }))
+      const outdated = await outdatedSets(deps.catalog, database, organizationId, listed)
+      return toList(page, (set) => {
+        const content = contents.get(set.id) ?? decodeContent(set.content)
+        const summary = { content, production: set.production, outdated: outdated.has(set.id) }
+        return { ...toSummary(set, summary), examples: set.examples }
+      })
     },
     createQuestionSet: async (call) => await create(deps, call),
     importQuestionSet: async (call) => await importFile(deps, call),
     async getQuestionSet(call) {
       const set = await readSet(database, acting(call).membership, call.params.set_id)
       call.header("etag", etag(set.revision))
-      return await toView(database, set)
+      return await toView(deps.catalog, database, set)
     },
     updateQuestionSet: async (call) => await update(deps, call),
     deleteQuestionSet: async (call) => await remove(deps, call),
@@ -100,7 +106,7 @@ async function create(
   return await change(deps, call, async (scope) => {
     const set = await insert(deps, scope, { id, name, description, content, principal, membership })
     call.header("etag", etag(set.revision))
-    return await toView(scope.sql, set)
+    return await toView(deps.catalog, scope.sql, set)
   })
 }
 
@@ -163,11 +169,11 @@ async function importFile(
     const before = await lockSet(scope.sql, organizationId, name)
     if (!before || before.name !== name) {
       const set = await insert(deps, scope, { id, name, description, content, principal, membership, note })
-      return { set: await toView(scope.sql, set), result: "created" as const }
+      return { set: await toView(deps.catalog, scope.sql, set), result: "created" as const }
     }
     const set = await revise(deps, scope, before, { description, content, note, principal })
     const result = set.revision === before.revision ? ("unchanged" as const) : ("changed" as const)
-    return { set: await toView(scope.sql, set), result }
+    return { set: await toView(deps.catalog, scope.sql, set), result }
   })
 }
 
@@ -207,7 +213,7 @@ async function update(
         membership,
       })
     call.header("etag", etag(set.revision))
-    return await toView(sql, set)
+    return await toView(deps.catalog, sql, set)
   })
 }
 

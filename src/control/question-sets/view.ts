@@ -1,4 +1,5 @@
 /** Question sets and versions as they are found for a caller and shown on the wire. */
+import type { Catalog } from "../../base/catalog.ts"
 import type { Membership } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
@@ -20,6 +21,7 @@ import {
   lockSet,
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
+import { outdatedSets } from "./outdated.ts"
 
 export async function readSet(
   sql: Sql,
@@ -59,10 +61,15 @@ export function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSe
   return shadowShare === 0 ? null : { version: shadowVersion, model: shadowModel, share: shadowShare }
 }
 
+interface SummaryOf {
+  readonly content: QuestionSetContent
+  readonly production: number | null
+  readonly outdated: boolean
+}
+
 export function toSummary(
   set: QuestionSet,
-  content: QuestionSetContent,
-  production: number | null,
+  { content, production, outdated }: SummaryOf,
 ): Omit<QuestionSetItem, "examples"> {
   return {
     id: set.id,
@@ -72,6 +79,7 @@ export function toSummary(
     question_names: content.questions.map(({ name }) => name),
     latest_version: set.latest,
     production_version: production,
+    outdated,
     created_by: set.createdBy,
     created_at: set.createdAt.toISOString(),
     updated_at: set.updatedAt.toISOString(),
@@ -79,14 +87,15 @@ export function toSummary(
   }
 }
 
-export async function toView(sql: Sql, set: QuestionSet): Promise<WireSet> {
+export async function toView(catalog: Catalog, sql: Sql, set: QuestionSet): Promise<WireSet> {
   const labels = await listLabels(sql, set.id)
   const version = await readVersion(sql, set, "latest")
   const content = decodeContent(version.content)
   const production = labels.find(({ label }) => label === "production")?.number ?? null
   const check = await findLastCheck(sql, set.id)
+  const outdated = await outdatedSets(catalog, sql, set.organizationId, [{ setId: set.id, content }])
   return {
-    ...toSummary(set, content, production),
+    ...toSummary(set, { content, production, outdated: outdated.has(set.id) }),
     labels: labels.map(({ label, number, updatedAt }) => ({
       label,
       version: number,

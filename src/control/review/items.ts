@@ -5,7 +5,7 @@ import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ReviewItem, ReviewSummary, reviewTable } from "../../contract/question-sets/review.ts"
 import { type LabelPair, cohensKappa, stratifiedKappa } from "../../scoring/agreement.ts"
-import { findContent, listContents } from "../../store/content/content.ts"
+import { findContent, listContents, openContent } from "../../store/content/content.ts"
 import {
   type ReviewWithPerson,
   type StoredReviewItem,
@@ -25,7 +25,6 @@ import { decodeContent } from "../../store/question-sets/content.ts"
 import { type QuestionSet, updateSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { acting, change, notFound } from "../audited-change.ts"
-import { openContent } from "../content/content.ts"
 import type { ContentControlDeps } from "../content/parts.ts"
 import { readOrRefuse } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"

@@ -23,6 +23,7 @@ import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-que
 import { type CheckInput, type CompareInput, runCheck, runCompare } from "./compare-job.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import type { TextCaller, TextScorerDeps } from "./score-texts.ts"
+import { type NextInput, runNext } from "./next-job.ts"
 import { loadVersion } from "./sets.ts"
 import { type TeachInput, runTeach } from "./teach-job.ts"
 import type { AskedVersion } from "./version.ts"
@@ -65,6 +66,7 @@ const attemptsMax = 3
 const lanes: readonly Lane[] = [
   { kinds: ["teach"], parallelMax: 2 },
   { kinds: ["check", "compare"], parallelMax: 4 },
+  { kinds: ["next"], parallelMax: 1 },
 ]
 
 interface Lane {
@@ -145,7 +147,7 @@ function contextOf(
   // Written by `control` when the job was started.
   const principal = JSON.parse(job.principal) as Principal
   const { organizationId } = job
-  const callSource = job.kind === "teach" ? "teach" : "check"
+  const callSource = job.kind === "teach" || job.kind === "next" ? "teach" : "check"
   return {
     deps,
     job,
@@ -173,5 +175,7 @@ async function runJob(context: JobContext): Promise<unknown> {
       return await runCheck(context, input as CheckInput)
     case "compare":
       return await runCompare(context, input as CompareInput)
+    case "next":
+      return await runNext(context, input as NextInput)
   }
 }

@@ -52,6 +52,7 @@ export function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classif
   const { evidence } = classification
   const policy: DecisionPolicy<SetAnswer> = {
     model: version.model,
+    taughtOn: version.taughtOn,
     classification,
     reading,
     description: {
@@ -155,7 +156,10 @@ function blendAnswer(
 
 const isFittedTo = (cascade: TaughtCascade, stages: Resolved["stages"]): boolean =>
   cascade.stages.length === stages.length &&
-  cascade.stages.every(({ model }, stage) => model === stages[stage]?.[0].sku)
+  cascade.stages.every(({ model, modelVersion }, stage) => {
+    const first = stages[stage]?.[0]
+    return first?.sku === model || first?.version === modelVersion
+  })
 
 const unfitted = (question: AskedQuestion): AskedQuestion => ({
   ...question,

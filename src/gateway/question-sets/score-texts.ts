@@ -123,7 +123,8 @@ export async function askVersion(
     branches: [],
   })
   const { organizationId, isCharged } = caller
-  const named = { organizationId, name: version.model, wanted: "decisions", key } as const
+  const { model: name, taughtOn } = version
+  const named = { organizationId, name, wanted: "decisions", key, taughtOn } as const
   const found = await deps.models.resolve(named)
   // Answers are compared: that of an earlier stage must not stand for one that failed.
   const resolved = { ...found, cascade: found.cascade && { ...found.cascade, on_failure: "error" as const } }

@@ -138,7 +138,8 @@ async function shadowOf(
 ): Promise<AskedVersion> {
   const reference = { name: published.setId, version: String(shadow.version ?? published.number) }
   const { version } = await sets.find(organizationId, reference)
-  return shadow.model === null ? version : { ...version, model: shadow.model }
+  // A model that is named is the one to be tried, whatever was taught on another.
+  return shadow.model === null ? version : { ...version, model: shadow.model, taughtOn: [] }
 }
 
 const written = ({ value, isAbstention }: Verdict): string =>

@@ -3,6 +3,7 @@ import { constants, getPriority, setPriority } from "node:os"
 import { servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type CascadeRequest, expectCascade, fitThresholds } from "../../scoring/teach/cascade.ts"
+import { type UnlabelledRow, labelNext } from "../../scoring/teach/next.ts"
 import { type TaughtRow, TeachRefusal } from "../../scoring/teach/question.ts"
 import { type StagedTeaching, pacer, teachStages } from "../../scoring/teach/teach.ts"
 import type { TeachInput, TeachService } from "./teach-client.ts"
@@ -12,6 +13,7 @@ const { PRIORITY_LOW } = constants.priority
 if (getPriority() < PRIORITY_LOW) setPriority(PRIORITY_LOW)
 const rows: TaughtRow[] = []
 const requests: CascadeRequest[] = []
+const candidates: UnlabelledRow[] = []
 servePeer<TeachService>({
   addRows: (added) => {
     rows.push(...added)
@@ -22,6 +24,12 @@ servePeer<TeachService>({
     requests.push(...added)
     return null
   },
+  addCandidates: (added) => {
+    candidates.push(...added)
+    return null
+  },
+  chooseNext: async ({ question, count }, signal) =>
+    await labelNext({ question, labelled: rows, candidates }, count, pacer(signal)),
   fitCascade: async (given, signal) => {
     const problem = { ...given, requests }
     const thresholds = await fitThresholds(problem, pacer(signal))

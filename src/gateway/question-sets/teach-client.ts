@@ -10,6 +10,7 @@ import type {
   CascadeRequest,
   Thresholds,
 } from "../../scoring/teach/cascade.ts"
+import type { NextChoice, UnlabelledRow } from "../../scoring/teach/next.ts"
 import type { TaughtQuestion, TaughtRow } from "../../scoring/teach/question.ts"
 import type { StagedTeaching } from "../../scoring/teach/teach.ts"
 
@@ -26,6 +27,12 @@ export interface TeachService {
   /** Labelled requests of a cascade, in addition to those before. */
   addRequests: { input: readonly CascadeRequest[]; output: null }
   fitCascade: { input: Omit<CascadeProblem, "requests">; output: FittedCascade }
+  /** Texts without a label, in addition to those before. */
+  addCandidates: { input: readonly UnlabelledRow[]; output: null }
+  chooseNext: {
+    input: { readonly question: TaughtQuestion; readonly count: number }
+    output: readonly NextChoice[]
+  }
 }
 
 export interface FittedCascade {
@@ -60,6 +67,24 @@ export async function fitCascadeInProcess(
   return await inProcess(async (connection) => {
     for (const part of partsOf(requests)) await connection.call("addRequests", part, signal)
     return await connection.call("fitCascade", input, signal)
+  })
+}
+
+export interface NextTask {
+  readonly question: TaughtQuestion
+  readonly labelled: readonly TaughtRow[]
+  readonly candidates: readonly UnlabelledRow[]
+  readonly count: number
+}
+
+export async function chooseNextInProcess(
+  { labelled, candidates, ...input }: NextTask,
+  signal: AbortSignal,
+): Promise<readonly NextChoice[]> {
+  return await inProcess(async (connection) => {
+    for (const part of partsOf(labelled)) await connection.call("addRows", part, signal)
+    for (const part of partsOf(candidates)) await connection.call("addCandidates", part, signal)
+    return await connection.call("chooseNext", input, signal)
   })
 }
 

@@ -10,6 +10,7 @@ import {
 import type { CascadeRule } from "../../contract/platform/virtual-models.ts"
 import type { TaughtQuestionCascade, TeachResult } from "../../contract/question-sets/jobs.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import { type LabelsNeeded, labelsNeeded } from "../../scoring/teach/learning-curve.ts"
 import { type PromiseOutcome, choosePromise } from "../../scoring/teach/promise.ts"
 import { type TaughtQuestion, type TaughtRow, taughtVector } from "../../scoring/teach/question.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
@@ -78,7 +79,7 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
 }
 
 /** The models that live requests ask: the first of each stage, for the others of a fallback stand in for it. */
-async function stagesOf(
+export async function stagesOf(
   { deps, caller: { organizationId } }: JobContext,
   name: string,
 ): Promise<{ readonly models: readonly [Model, ...Model[]]; readonly cascade: CascadeRule | null }> {
@@ -103,7 +104,7 @@ const openExample = (cipher: ContentCipher, example: Example): Example => ({
   sealed: false,
 })
 
-async function readExamples({ deps, job }: JobContext): Promise<ReadExample[]> {
+export async function readExamples({ deps, job }: JobContext): Promise<ReadExample[]> {
   const all: ReadExample[] = []
   for (;;) {
     const page = await listExamples(deps.database, job.setId, all.at(-1)?.example.id ?? "", examplesPerPage)
@@ -119,7 +120,7 @@ async function readExamples({ deps, job }: JobContext): Promise<ReadExample[]> {
 
 const trainingRowsMin = 2
 
-function planOf(given: SetQuestion, all: readonly ReadExample[], holdsOut: boolean): Plan {
+export function planOf(given: SetQuestion, all: readonly ReadExample[], holdsOut: boolean): Plan {
   const question = toQuestion(given)
   const examples = new Map<string, LabelledExample>()
   let training = 0
@@ -194,12 +195,13 @@ interface Outcome {
   readonly artefact: { readonly hash: string; readonly body: string; readonly taught: TaughtArtefact } | null
   readonly threshold: number | null
   readonly promise: PromiseOutcome | null
+  readonly needed: LabelsNeeded | null
 }
 
 function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy }: TeachInput): Outcome {
   const { name, threshold } = given
   if (!found || "reason" in found)
-    return { name, reason: found?.reason ?? "", artefact: null, threshold, promise: null }
+    return { name, reason: found?.reason ?? "", artefact: null, threshold, promise: null, needed: null }
   const taught = found.artefact
   const target = given.target_accuracy ?? target_accuracy
   const promise = target === null ? null : choosePromise(taught.heldOutAnswers, target)
@@ -212,6 +214,7 @@ function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy 
     // What cannot be promised leaves the threshold as it was.
     threshold: promise?.threshold ?? threshold,
     promise,
+    needed: target === null ? null : labelsNeeded(taught.learning ?? [], target),
   }
 }
 
@@ -264,6 +267,7 @@ async function save(
           hash: artefact.hash,
           question: name,
           body: artefact.body,
+          modelVersion: artefact.taught.modelVersion,
           createdAt: now,
         })
     const number = set.latest + 1
@@ -298,7 +302,7 @@ async function save(
 }
 
 function toResult(
-  { name, reason, artefact, threshold, promise }: Outcome,
+  { name, reason, artefact, threshold, promise, needed }: Outcome,
   cascade: TaughtQuestionCascade | undefined,
 ): TeachResult["questions"][number] {
   const measured = artefact && (artefact.taught.heldOut ?? artefact.taught.crossValidated)
@@ -321,6 +325,13 @@ function toResult(
       rows: promise.rows,
       rows_needed: promise.rowsNeeded,
       sentence: promise.sentence,
+    },
+    labels_needed: needed && {
+      target: needed.target,
+      reached: needed.isReached,
+      low: needed.low,
+      high: needed.high,
+      sentence: needed.sentence,
     },
     ...(cascade ? { cascade } : {}),
   }

@@ -100,7 +100,7 @@ export async function readTexts(
   return { stages: [firstStage, ...later], empty: empty?.margins ?? new Map(), optionVectors }
 }
 
-class StageReader {
+export class StageReader {
   readonly #context: JobContext
   readonly #model: Model
   readonly #wantsVectors: boolean

@@ -37,6 +37,8 @@ export interface AskedVersion {
   /** None: the set calibrates the questions that a request brings. */
   readonly questions: readonly AskedQuestion[]
   readonly calibration: Calibration | null
+  /** Versions of models that its questions were taught on, the most frequent first. */
+  readonly taughtOn: readonly string[]
 }
 
 /** `artefacts` are those that the content names, by hash. */
@@ -59,7 +61,13 @@ export function compileVersion(
       cascade: artefact?.cascade ?? null,
     }
   })
-  return { ...identity, model, questions, calibration }
+  return { ...identity, model, questions, calibration, taughtOn: taughtOn(questions) }
+}
+
+function taughtOn(questions: readonly AskedQuestion[]): string[] {
+  const versions = questions.flatMap(({ taught }) => taught?.modelVersion ?? [])
+  const counted = [...Map.groupBy(versions, (version) => version)]
+  return counted.toSorted(([, a], [, b]) => b.length - a.length).map(([version]) => version)
 }
 
 /** A version may name what was taught before the options changed: it would move the answers of others. */

@@ -35,6 +35,14 @@ export interface FormScore {
   readonly weight?: number
 }
 
+export interface LearningPoint {
+  /** Labels that were learnt from. */
+  readonly rows: number
+  /** Over rows that were not learnt from. */
+  readonly accuracy: Interval
+  readonly judged: number
+}
+
 export interface Baselines {
   /** Accuracy of always giving the most frequent label. */
   readonly majority: number
@@ -112,6 +120,8 @@ export interface TaughtArtefact {
    * by heads that did not see it.
    */
   readonly heldOutAnswers: readonly JudgedAnswer[]
+  /** Accuracy with parts of the labels and all of them; absent before version 0.3. */
+  readonly learning?: readonly LearningPoint[]
   /** Where the model of the set is a cascade. */
   readonly cascade?: TaughtCascade
   /** Sentences for people. */

@@ -23,6 +23,7 @@ import { blendLogs, fitBlend } from "./blend.ts"
 import { type CrossValidation, crossValidate, foldCountOf, mean, standardError } from "./cross-validation.ts"
 import { type FeatureKind, featureKinds } from "./features.ts"
 import { figuresOf, outcomesOf } from "./figures.ts"
+import { learningCurve } from "./learning-curve.ts"
 import { type Lexicon, expandWeights } from "./lexicon.ts"
 import {
   type Candidate,
@@ -116,6 +117,13 @@ export async function teachStages(
     heldOut: heldOut && after && compare(heldOut, after, random),
     baselines: baselinesOf(question, rows, crossValidated.after.accuracy),
     heldOutAnswers: heldOut && after ? answersOf(heldOut, after) : answersOf(problem, validation.crossFitted),
+    learning: await learningCurve(problem, {
+      candidates,
+      weights: validation.weights,
+      whole: crossValidated.after.accuracy,
+      pace,
+      seed,
+    }),
     notes: notesOf(question, train),
   }
   const blended = await blendStages(problem, train, validation.crossFitted, random, pace)

@@ -2,6 +2,7 @@
 import type { KeptContent } from "../../contract/content.ts"
 import { queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
+import type { ContentCipher } from "./cipher.ts"
 
 /** What is encrypted of a record. */
 export type ContentBody = Omit<KeptContent, "seq_id" | "at" | "expires_at" | "level" | "api_key_id">
@@ -33,6 +34,22 @@ const expiry = `least(c.expires_at, c.at + make_interval(days => coalesce(
   (SELECT s.retention_days FROM content_settings s WHERE s.organization_id = c.organization_id), ${daysMax})))`
 
 const columns = `c.seq_id, c.organization_id, c.api_key_id, c.at, c.level, c.sealed, ${expiry} AS expires_at`
+
+/** Null when it cannot be decrypted. */
+export function openContent(cipher: ContentCipher, stored: StoredContent): KeptContent | null {
+  const { seqId, organizationId, at, expiresAt, level, apiKeyId, sealed } = stored
+  const text = cipher.open({ organizationId, seqId }, sealed)
+  if (text === null) return null
+  return {
+    seq_id: seqId,
+    at: at.toISOString(),
+    expires_at: expiresAt.toISOString(),
+    level,
+    api_key_id: apiKeyId,
+    // Authenticated: a gateway wrote it.
+    ...(JSON.parse(text) as ContentBody),
+  }
+}
 
 export function findContent(
   sql: Sql,
@@ -103,6 +120,22 @@ export interface ContentRange {
   readonly to: Date | null
   /** The last one that is known. */
   readonly after: Pick<StoredContent, "at" | "seqId"> | null
+}
+
+/** Newest first, after the last one that is known. */
+export function listNewestContents(
+  sql: Sql,
+  organizationId: string,
+  after: Pick<StoredContent, "at" | "seqId"> | null,
+  { now, limit }: { readonly now: Date; readonly limit: number },
+): Promise<StoredContent[]> {
+  return queryRecords<StoredContent>(
+    sql,
+    `SELECT ${columns} FROM content c
+     WHERE c.organization_id = $1 AND c.state = 'kept' AND c.level = 'evidence_and_answers' AND ${expiry} > $2
+       AND ($3::timestamptz IS NULL OR (c.at, c.seq_id) < ($3, $4)) ORDER BY c.at DESC, c.seq_id DESC LIMIT $5`,
+    [organizationId, now, after?.at ?? null, after?.seqId ?? null, limit],
+  )
 }
 
 /** Oldest first. */

@@ -39,6 +39,21 @@ const openMax = 5000
 
 /** Those of sets that are gone, that are there already, or above the limit of open items are left out. */
 export async function insertReviewItems(sql: Sql, items: readonly NewReviewItem[]): Promise<void> {
+  await insertItems(sql, items, "ON CONFLICT DO NOTHING")
+}
+
+/** Those that wait already, and that no person has decided on, are taken to the front of the queue. */
+export async function insertProposedItems(sql: Sql, items: readonly NewReviewItem[]): Promise<void> {
+  await insertItems(
+    sql,
+    items,
+    `ON CONFLICT (set_id, seq_id, question) DO UPDATE
+       SET id = excluded.id, reason = excluded.reason, created_at = excluded.created_at
+       WHERE review_items.state = 'open' AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.item_id = review_items.id)`,
+  )
+}
+
+async function insertItems(sql: Sql, items: readonly NewReviewItem[], onConflict: string): Promise<void> {
   for (const [setId, group] of Map.groupBy(items, (item) => item.setId))
     await sql.query(
       `INSERT INTO review_items (id, set_id, organization_id, seq_id, question, version, reason, second_look, created_at)
@@ -47,7 +62,7 @@ export async function insertReviewItems(sql: Sql, items: readonly NewReviewItem[
          version integer, reason text, second_look boolean, created_at timestamptz)
        JOIN question_sets s ON s.id = $1 AND s.organization_id = i.organization_id
        WHERE (SELECT count(*) FROM review_items o WHERE o.set_id = $1 AND o.state = 'open') < ${openMax}
-       ON CONFLICT DO NOTHING`,
+       ${onConflict}`,
       [
         setId,
         JSON.stringify(

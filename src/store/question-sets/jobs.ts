@@ -7,7 +7,7 @@ export interface Job {
   readonly id: string
   readonly setId: string
   readonly organizationId: string
-  readonly kind: "teach" | "check" | "compare"
+  readonly kind: "teach" | "check" | "compare" | "next"
   readonly state: "queued" | "running" | "succeeded" | "failed" | "cancelled"
   /** JSON, as are the principal and the result. */
   readonly input: string
@@ -67,12 +67,16 @@ export function findLastCheck(sql: Sql, setId: string): Promise<Job | null> {
   )
 }
 
+/** Texts that a job was given are not kept longer than it needs them. */
+const inputLeft = "CASE kind WHEN 'next' THEN '{}' ELSE input END"
+
 /** One that waits ends at once; one that runs is told when its gateway looks next. */
 export function cancelJob(sql: Sql, setId: string, id: string, now: Date): Promise<Job | null> {
   return queryRecord<Job>(
     sql,
     `UPDATE question_set_jobs SET cancel_requested = true,
        finished_at = CASE state WHEN 'queued' THEN $3 ELSE finished_at END,
+       input = CASE state WHEN 'queued' THEN ${inputLeft} ELSE input END,
        state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
      WHERE set_id = $1 AND id = $2 RETURNING *`,
     [setId, id, now],
@@ -146,6 +150,7 @@ export const succeeded = (result: unknown): JobEnd => ({
 export async function endJob(sql: Sql, job: Job, end: JobEnd, now: Date): Promise<boolean> {
   const rows = await sql.query(
     `UPDATE question_set_jobs SET state = $3, result = $4, error = $5, finished_at = $6, leased_until = NULL,
+       input = ${inputLeft},
        progress = CASE $3 WHEN 'succeeded' THEN 1 ELSE progress END
      WHERE id = $1 AND attempts = $2 AND state = 'running' RETURNING id`,
     [job.id, job.attempts, end.state, end.result, end.error, now],

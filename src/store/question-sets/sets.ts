@@ -198,14 +198,37 @@ export interface Artefact {
   readonly question: string
   /** JSON. */
   readonly body: string
+  /** Of the model that it was taught on. */
+  readonly modelVersion: string
   readonly createdAt: Date
 }
 
 export async function insertArtefact(sql: Sql, artefact: Artefact): Promise<void> {
   await sql.query(
-    `INSERT INTO question_set_artefacts (set_id, hash, question, body, created_at) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT DO NOTHING`,
-    [artefact.setId, artefact.hash, artefact.question, artefact.body, artefact.createdAt],
+    `INSERT INTO question_set_artefacts (set_id, hash, question, body, model_version, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+    [
+      artefact.setId,
+      artefact.hash,
+      artefact.question,
+      artefact.body,
+      artefact.modelVersion,
+      artefact.createdAt,
+    ],
+  )
+}
+
+/** Without the bodies, which are large. */
+export function listTaughtOn(
+  sql: Sql,
+  setIds: readonly string[],
+  hashes: readonly string[],
+): Promise<Pick<Artefact, "setId" | "hash" | "modelVersion">[]> {
+  return queryRecords(
+    sql,
+    `SELECT set_id, hash, model_version FROM question_set_artefacts
+     WHERE set_id = ANY($1::text[]) AND hash = ANY($2::text[])`,
+    [setIds, hashes],
   )
 }
 

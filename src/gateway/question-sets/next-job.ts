@@ -1,0 +1,208 @@
+/** Proposes which texts to label next: reads candidates and labelled examples, chooses in a process of its own, and asks reviewers. */
+import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { SetQuestion } from "../../contract/question-sets/content.ts"
+import type { NextResult } from "../../contract/question-sets/jobs.ts"
+import { type TaughtRow, rowHash, taughtVector } from "../../scoring/teach/question.ts"
+import type { UnlabelledRow } from "../../scoring/teach/next.ts"
+import { listNewestContents, openContent } from "../../store/content/content.ts"
+import { insertProposedItems } from "../../store/content/review.ts"
+import { type StoredText, openInput } from "../../store/question-sets/examples.ts"
+import type { Question } from "../classification/classification.ts"
+import type { JobContext } from "./jobs.ts"
+import { isExample } from "./policy.ts"
+import { textsAtOnce } from "./score-texts.ts"
+import { chooseNextInProcess } from "./teach-client.ts"
+import { planOf, readExamples, stagesOf } from "./teach-job.ts"
+import { type Plan, type ReadRow, StageReader } from "./teach-readings.ts"
+import { optionNames } from "./version.ts"
+
+export interface NextInput {
+  readonly version: number
+  readonly question: string
+  readonly count: number
+  readonly candidates_max: number
+  /** JSON of the texts, encrypted like those of examples; null: kept requests of the set. */
+  readonly texts: StoredText | null
+}
+
+/** Labelled texts that are read again; the newest count. */
+const labelledMax = 500
+/** Kept requests that are looked at for those of the set. */
+const scannedMax = 5_000
+const contentsPerPage = 100
+const readingShare = 0.95
+
+interface Candidate {
+  /** From 1, of the texts that were given. */
+  readonly row: number | null
+  readonly seqId: string | null
+  readonly text: string
+  readonly hash: string
+}
+
+export async function runNext(context: JobContext, input: NextInput): Promise<NextResult> {
+  const { content } = await context.readVersion(input.version)
+  const given = content.questions.find(({ name }) => name === input.question)
+  if (!given) throw new Fault("conflict", `Cannot propose texts: the question ${input.question} is gone`)
+  const plan = planOf(given, await readExamples(context), false)
+  const labelled = [...plan.examples.values()]
+  const known = new Set(labelled.map(({ example }) => example.inputHash))
+  const found = input.texts ? givenTexts(context, input.texts) : await keptTexts(context, known, input)
+  const candidates = unlabelled(found, known, input.candidates_max)
+  if (candidates.length === 0) throw nothingToChoose(input)
+  const { models } = await stagesOf(context, content.model)
+  const reader = new StageReader(context, models[0], true)
+  const rows = await readRows(context, reader, plan, candidates)
+  const choices = await chooseNextInProcess(
+    { question: askedOf(plan.question), count: input.count, ...rows },
+    context.signal,
+  )
+  const picked = choices.flatMap(({ index, answer, confidence }) => {
+    const candidate = candidates[index]
+    return candidate ? [{ candidate, answer: valueOf(plan.question, answer), confidence }] : []
+  })
+  await askReviewers(
+    context,
+    given,
+    input.version,
+    picked.flatMap(({ candidate }) => candidate.seqId ?? []),
+  )
+  return {
+    question: given.name,
+    candidates: candidates.length,
+    labelled: labelled.length,
+    rows: picked.map(({ candidate, answer, confidence }) => ({
+      row: candidate.row,
+      seq_id: candidate.seqId,
+      answer,
+      confidence,
+    })),
+  }
+}
+
+function givenTexts({ deps, job: { id, setId } }: JobContext, stored: StoredText): Candidate[] {
+  // Written by the handler that started the job.
+  const texts = JSON.parse(openInput(deps.cipher, { id, setId, ...stored })) as readonly string[]
+  return texts.map((text, at) => ({ row: at + 1, seqId: null, text, hash: rowHash(text) }))
+}
+
+/** The newest first. */
+async function keptTexts(
+  { deps, job, signal }: JobContext,
+  known: ReadonlySet<string>,
+  { candidates_max }: NextInput,
+): Promise<Candidate[]> {
+  const { database, cipher, clock } = deps
+  const found: Candidate[] = []
+  let after: Awaited<ReturnType<typeof listNewestContents>>[number] | null = null
+  for (let scanned = 0; scanned < scannedMax && found.length < candidates_max; scanned += contentsPerPage) {
+    signal.throwIfAborted()
+    const page = { now: new Date(clock.nowMs()), limit: contentsPerPage }
+    const stored: Awaited<ReturnType<typeof listNewestContents>> = await listNewestContents(
+      database,
+      job.organizationId,
+      after,
+      page,
+    )
+    for (const one of stored) {
+      const opened = openContent(cipher, one)
+      const text = opened?.question_set?.id === job.setId ? opened.evidence : null
+      if (text === null || !isExample(text) || known.has(rowHash(text))) continue
+      found.push({ row: null, seqId: one.seqId, text, hash: rowHash(text) })
+    }
+    after = stored.at(-1) ?? null
+    if (stored.length < contentsPerPage) break
+  }
+  return found
+}
+
+/** Each text once. */
+function unlabelled(found: readonly Candidate[], known: ReadonlySet<string>, max: number): Candidate[] {
+  const byHash = new Map<string, Candidate>()
+  for (const one of found) if (!known.has(one.hash) && !byHash.has(one.hash)) byHash.set(one.hash, one)
+  return [...byHash.values()].slice(0, max)
+}
+
+function nothingToChoose({ texts }: NextInput): Fault {
+  return new Fault(
+    "conflict",
+    texts
+      ? "Cannot propose texts: all of those that were given are labelled"
+      : "Cannot propose texts: no unlabelled request of the set is kept; keep evidence, or give texts",
+  )
+}
+
+interface ReadTexts {
+  readonly labelled: readonly TaughtRow[]
+  readonly candidates: readonly UnlabelledRow[]
+}
+
+async function readRows(
+  { progress, signal }: JobContext,
+  reader: StageReader,
+  { given, question, examples }: Plan,
+  candidates: readonly Candidate[],
+): Promise<ReadTexts> {
+  const newest = [...examples.values()]
+    .toSorted((a, b) => (a.example.id < b.example.id ? 1 : -1))
+    .slice(0, labelledMax)
+  let done = 0
+  const read = async (hash: string, text: string): Promise<UnlabelledRow> => {
+    const row: ReadRow = await reader.read(text, [question])
+    progress((readingShare * ++done) / (newest.length + candidates.length))
+    const margins = row.margins.get(given.name) ?? new Float64Array()
+    return { hash, text, margins, vector: row.vector && taughtVector(question.type, row.vector) }
+  }
+  const pace = { concurrency: textsAtOnce, signal }
+  return {
+    labelled: await mapConcurrent(newest, pace, async ({ example, label }): Promise<TaughtRow> => ({
+      ...(await read(example.inputHash, example.input)),
+      split: "train",
+      label,
+    })),
+    candidates: await mapConcurrent(candidates, pace, async ({ hash, text }) => await read(hash, text)),
+  }
+}
+
+const askedOf = (question: Question) => ({
+  kind: question.type,
+  options: optionNames(question),
+  optionVectors: null,
+  emptyMargins: null,
+})
+
+/** As verdicts have it. */
+function valueOf(question: Question, answer: number): NextResult["rows"][number]["answer"] {
+  switch (question.type) {
+    case "predicate":
+      return answer === 0 ? "yes" : "no"
+    case "choice":
+      return question.options[answer]?.value ?? ""
+    case "score":
+      return answer
+  }
+}
+
+/** What a person labels next stands first in the queue, the best of it foremost. */
+async function askReviewers(
+  { deps: { database, ids, clock }, job }: JobContext,
+  { name: question }: SetQuestion,
+  version: number,
+  seqIds: readonly string[],
+): Promise<void> {
+  await insertProposedItems(
+    database,
+    seqIds.toReversed().map((seqId) => ({
+      id: ids.next("rev"),
+      setId: job.setId,
+      organizationId: job.organizationId,
+      seqId,
+      question,
+      version,
+      reason: "label_next",
+      secondLook: false,
+      createdAt: new Date(clock.nowMs()),
+    })),
+  )
+}
