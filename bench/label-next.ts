@@ -25,9 +25,6 @@ import { listSets } from "./evaluation-rows.ts"
 import { type TeachSet, fileHash, keep, readTeachSet } from "./teach-sets.ts"
 
 const root = join(import.meta.dirname, "..")
-const labelCounts = [10, 20, 30, 40, 60, 80, 100, 150, 200]
-/** Labels that are asked for at once. */
-const step = 10
 const share = 0.95
 
 const criteria: Readonly<Record<string, Criterion | null>> = {
@@ -52,6 +49,9 @@ const { values } = parseArgs({
   },
 })
 const { folder, quick } = values
+/** Labels that are asked for at once. */
+const step = quick ? 20 : 10
+const labelCounts = [10, 20, 30, 40, 60, 80, 100, 140, 200].filter((count) => count % step === 0)
 if (!existsSync(folder)) {
   console.log("The labelled sets are not on this machine: name their folder with --folder")
   process.exit(0)

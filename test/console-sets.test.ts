@@ -49,6 +49,21 @@ test("the playground's questions are saved as a set", async () => {
   expect(scene.complaints).toEqual([])
 })
 
+test("rules are written as lines, and what cannot be read is said", async () => {
+  const rules = scene.page.getByLabel("Rules (optional)")
+  await rules.fill("input.tier == 1")
+  await scene.page.getByText("Write “condition => answer”").waitFor()
+  await rules.fill("input.tier = 1 => yes")
+  await scene.click("Save version 2")
+  await scene.page.getByText(/a rule cannot be used/).waitFor()
+  await rules.fill('input.tier == "gold" => yes')
+  await rules.blur()
+  await expect.poll(async () => await scene.problems()).toEqual([])
+  await rules.fill("")
+  await rules.blur()
+  await scene.page.getByText("This is version 1.").waitFor()
+})
+
 test("a change of the questions becomes a version, and the difference is shown", async () => {
   await scene.page.getByLabel("Threshold, %").fill("100")
   // What is being written stays while another tab or page is looked at.
@@ -164,6 +179,7 @@ test("teaching shows its progress and what it found", { timeout: teachMs }, asyn
   const panel = scene.page.getByRole("region", { name: "wants_refund" })
   await panel.getByText("Taught", { exact: true }).waitFor()
   await panel.getByText("Accuracy (higher is better)").waitFor()
+  await panel.getByText("Accuracy by the number of labels").waitFor()
   await expect.poll(async () => await panel.textContent()).toMatch(/always giving the most frequent label/)
   await expect.poll(async () => await scene.problems()).toEqual([])
   await openTab("Threshold")
@@ -235,6 +251,10 @@ test(
     await card.waitFor()
     await scene.page.getByText(`${labelsWanted} answers`, { exact: true }).waitFor()
     await card.getByText("The set abstained", { exact: true }).waitFor()
+    await expect.poll(async () => await scene.problems()).toEqual([])
+    await scene.click("Label these 10")
+    await card.getByText("Proposed to label next", { exact: true }).waitFor({ timeout: teachMs })
+    await scene.page.getByText("10 texts of 20 were put first in the queue, for wants_refund.").waitFor()
     await expect.poll(async () => await scene.problems()).toEqual([])
     // The first is skipped by mistake: undone, it is in front again.
     const first = (await evidence.textContent()) ?? ""

@@ -137,5 +137,5 @@ test("umpire sets next writes what to label as CSV, and teaching tells the learn
   const [taught] = (job.result as TeachResult).questions
   expect(taught?.labels_needed).toMatchObject({ target: 0.9, sentence: expect.any(String) })
   const artefact = await client.getQuestionSetArtefact({ params: { ...at, hash: taught?.artefact ?? "" } })
-  expect(artefact.learning.map((point) => point.rows)).toEqual([6, 12, 24])
+  expect(artefact.learning.map((point) => point.rows)).toEqual([6, 12, artefact.rows.train])
 })

@@ -272,9 +272,10 @@ async function readTexts(context: CliContext, path: string): Promise<string[]> {
   return texts
 }
 
+const field = (row: Readonly<Record<string, unknown>>): unknown =>
+  row["input"] ?? row["text"] ?? Object(row["body"])["input"]
+
 function textsIn(path: string, written: string): unknown[] {
-  const field = (row: Readonly<Record<string, unknown>>): unknown =>
-    row["input"] ?? row["text"] ?? Object(row["body"])["input"]
   try {
     if (/\.csv$/i.test(path)) {
       const rows: Record<string, unknown>[] = parse(written, {
@@ -341,7 +342,15 @@ function drawTaught({ version, questions, cascade }: TeachResult): string {
   ])
   const saved = version === null ? "No version was made.\n" : `Saved as version ${version}.\n`
   const stages = cascade ? drawCascade(cascade, questions) : ""
-  return drawTable(["question", "form", "before", "after", "threshold", ""], rows) + stages + saved
+  const rules = drawRules(questions)
+  return drawTable(["question", "form", "before", "after", "threshold", ""], rows) + rules + stages + saved
+}
+
+function drawRules(questions: TeachResult["questions"]): string {
+  const rows = questions.flatMap(({ name, rules = [] }) =>
+    rules.map(({ when, weight, met, right }) => [name, when, weight.toFixed(2), `${right} of ${met}`]),
+  )
+  return rows.length === 0 ? "" : drawTable(["question", "rule", "weight now", "right"], rows)
 }
 
 /** The cascade beside its models, and what each question sends on. */

@@ -173,7 +173,7 @@ test("a set's calibration applies to the first model, not to one that answers in
   const calibration = { temperature: 1, bias: 3 }
   const stages = [[model("first", 1n), model("other", 1n)]] as const
   const asked = setReader(
-    [{ question, threshold: null, below: "answer", calibration, taught: null, cascade: null }],
+    [{ question, threshold: null, below: "answer", calibration, taught: null, cascade: null, rules: [] }],
     { stages, isFirstSplit: false },
     set,
   )
@@ -194,6 +194,7 @@ test("what was fitted to the stages decides what is sent on and how answers are 
       needsVector: false,
       apply: (margins: ArrayLike<number>) => Float64Array.from(margins),
     },
+    ruleWeights: [],
   }
   const fitted = {
     stages: [
@@ -203,7 +204,7 @@ test("what was fitted to the stages decides what is sent on and how answers are 
     thresholds: [0.9],
     blends: [{ first: 1, later: 0.5 }],
   }
-  const base = { question, threshold: 0.1, below: "answer" as const, calibration: null, taught }
+  const base = { question, threshold: 0.1, below: "answer" as const, calibration: null, taught, rules: [] }
   const readWith = (models: readonly string[], at: Resolved["stages"] = stages) => {
     const own = setReader([{ ...base, cascade: fitted }], { stages: at, isFirstSplit: false }, set)
     const read = (stage: number, margin: number) =>
@@ -226,7 +227,14 @@ test("what was fitted to the stages decides what is sent on and how answers are 
 
 test("a calibration is refused where requests are split between models, for it fits one of them", () => {
   const stages = [[model("first", 1n)]] as const
-  const asked = { question, threshold: null, below: "answer", taught: null, cascade: null } as const
+  const asked = {
+    question,
+    threshold: null,
+    below: "answer",
+    taught: null,
+    cascade: null,
+    rules: [],
+  } as const
   const read = (calibration: { temperature: number; bias: number } | null) => () =>
     setReader([{ ...asked, calibration }], { stages, isFirstSplit: true }, set)
   expect(read({ temperature: 1, bias: 3 })).toThrow(/mail has a calibration.* careful splits requests/)

@@ -7,7 +7,7 @@ import { insertBillingAccount } from "../store/billing-accounts.ts"
 import { insertModelAccess, updateModelAccess } from "../store/model-access.ts"
 import { insertOrganization } from "../store/organizations.ts"
 import type { Database } from "../store/sql.ts"
-import { guardModels } from "./organization-access.ts"
+import { catalogResolver, guardModels } from "./organization-access.ts"
 import type { Routed, Router } from "./routing/router.ts"
 import { RequestTrace } from "./telemetry.ts"
 
@@ -99,4 +99,20 @@ test("a grant made elsewhere is heard of", async () => {
   expect(await open("closed")).toBe("model_access_required")
   await updateModelAccess(database, "org_1", "closed", { state: "grant", updatedAt: now })
   await expect.poll(async () => await open("closed")).toBe("served")
+})
+
+test("what was taught on another version is answered by that one while it is there, and by the named one else", async () => {
+  const model = (sku: string, version: string, enabled = true): Model =>
+    ({ sku, version, enabled, kind: "generation", file: "" }) as Model
+  const own = createCatalog([model("new", "2"), model("old", "1"), model("off", "0", false)])
+  const asked = async (...taughtOn: string[]): Promise<string[]> => {
+    const named = { organizationId: "", name: "new", wanted: "decisions", key: "", taughtOn } as const
+    return (await catalogResolver(own).resolve(named)).stages[0].map(({ sku }) => sku)
+  }
+  expect(await asked()).toEqual(["new"])
+  expect(await asked("1")).toEqual(["old", "new"])
+  // Some of it was taught on today's.
+  expect(await asked("1", "2")).toEqual(["new"])
+  expect(await asked("gone", "1")).toEqual(["old", "new"])
+  expect(await asked("gone", "0")).toEqual(["new"])
 })

@@ -1,4 +1,5 @@
 /** Keeps unsaved changes of a set's questions in this browser, so that leaving the page loses none of them. */
+import { EvidenceRule } from "../../../src/contract/question-sets/content.ts"
 import type { BrowserStorage } from "../parts/storage.ts"
 import { readDraft } from "../playground/keep.ts"
 import { type QuestionSettings, type SetDraft, defaultSettings } from "./set-draft.ts"
@@ -42,13 +43,17 @@ function readSetDraft(given: unknown): SetDraft | null {
   }
 }
 
+const Rules = EvidenceRule.array()
+
 function readSettings(given: unknown): QuestionSettings {
-  const { threshold, below, target_accuracy, calibration } = (given ?? {}) as Record<string, unknown>
+  const { threshold, below, target_accuracy, calibration, rules } = (given ?? {}) as Record<string, unknown>
+  const read = Rules.safeParse(rules)
   return {
     threshold: share(threshold),
     below: below === "answer" ? "answer" : "abstain",
     target_accuracy: share(target_accuracy),
     calibration: readCalibration(calibration),
+    ...(read.success ? { rules: read.data } : {}),
   }
 }
 

@@ -35,14 +35,9 @@ export function LabelNext({ set, at }: { set: QuestionSet; at: SetAddress }): Re
               <SelectField
                 label="Question"
                 value={question}
+                options={set.questions.map(({ name }) => ({ value: name, label: name }))}
                 onChange={(event) => setChosen(event.target.value)}
-              >
-                {set.questions.map(({ name }) => (
-                  <option key={name} value={name}>
-                    {name}
-                  </option>
-                ))}
-              </SelectField>
+              />
             ) : null}
             <Button
               icon="play"

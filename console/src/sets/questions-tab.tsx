@@ -5,12 +5,13 @@ import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { SelectField, TextField } from "../parts/field.tsx"
+import { AreaField, SelectField, TextField } from "../parts/field.tsx"
 import { moment } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
 import { Questions } from "../playground/questions.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
+import { readRules, rulesText } from "./rules-text.ts"
 import { type QuestionSettings, questionsOfDraft, whatKeepsFromSaving } from "./set-draft.ts"
 import { setsKey } from "./set-query.ts"
 import type { SetEditor } from "./use-set-editor.ts"
@@ -103,7 +104,42 @@ function Settings({
         value={value.target_accuracy}
         onChange={(target_accuracy) => onChange({ ...value, target_accuracy })}
       />
+      <div className="sm:col-span-3">
+        <RulesField value={value} onChange={onChange} />
+      </div>
     </div>
+  )
+}
+
+/** Keeps what is typed until it can be read. */
+function RulesField({
+  value,
+  onChange,
+}: {
+  value: QuestionSettings
+  onChange: (value: QuestionSettings) => void
+}): ReactNode {
+  const [typed, setTyped] = useState<string | null>(null)
+  const read = readRules(typed ?? "")
+  return (
+    <AreaField
+      label="Rules (optional)"
+      rows={Math.max(1, value.rules?.length ?? 0)}
+      placeholder={'input.tier in ["gold", "enterprise"] => at least High'}
+      value={typed ?? rulesText(value.rules)}
+      error={typed !== null && typeof read === "string" ? read : null}
+      hint="In CEL over the fields of the text, one on each line. A rule that is met makes its answer more likely; teaching weighs it anew."
+      onChange={(event) => {
+        setTyped(event.target.value)
+        const rules = readRules(event.target.value)
+        if (typeof rules === "string") return
+        const { rules: _, ...rest } = value
+        onChange(rules ? { ...rest, rules } : rest)
+      }}
+      onBlur={() => {
+        if (typeof read !== "string") setTyped(null)
+      }}
+    />
   )
 }
 

@@ -19,6 +19,7 @@ export interface QuestionSettings {
   readonly below: "abstain" | "answer"
   readonly target_accuracy: number | null
   readonly calibration: SetQuestion["calibration"]
+  readonly rules?: SetQuestion["rules"]
 }
 
 export const defaultSettings: QuestionSettings = {
@@ -44,9 +45,9 @@ export function draftOfSet({ model, questions }: Content): SetDraft {
   return {
     draft: { api: "decisions", model, rival: null, evidence: "", questions: rows.map(([row]) => row) },
     settings: Object.fromEntries(
-      rows.map(([{ id }, { threshold, below, target_accuracy, calibration }]) => [
+      rows.map(([{ id }, { threshold, below, target_accuracy, calibration, rules }]) => [
         id,
-        { threshold, below, target_accuracy, calibration },
+        { threshold, below, target_accuracy, calibration, ...(rules ? { rules } : {}) },
       ]),
     ),
   }

@@ -1,7 +1,7 @@
 /** What teaching found for one question: before and after with intervals, baselines, and what cannot be promised. */
 import { queryOptions, useQuery } from "@tanstack/react-query"
 import type { ReactNode } from "react"
-import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import type { EvidenceRule, SetQuestion } from "../../../src/contract/question-sets/content.ts"
 import type { Artefact, TeachResult } from "../../../src/contract/question-sets/jobs.ts"
 import { api } from "../api.ts"
 import { decimal, percent, plural } from "../parts/format.ts"
@@ -57,7 +57,7 @@ export function TaughtQuestion({
           {asked.instructions}
         </p>
         {outcome?.reason ? <Notice tone="warn">Not taught: {outcome.reason}</Notice> : null}
-        {asked.artefact ? <Found at={at} hash={asked.artefact} /> : null}
+        {asked.artefact ? <Found at={at} hash={asked.artefact} rules={asked.rules ?? []} /> : null}
         {outcome?.promise ? (
           <Notice tone={outcome.promise.promised ? "good" : "warn"}>{outcome.promise.sentence}</Notice>
         ) : null}
@@ -69,12 +69,51 @@ export function TaughtQuestion({
   )
 }
 
-function Found({ at, hash }: { at: SetAddress; hash: string }): ReactNode {
+function Found({
+  at,
+  hash,
+  rules,
+}: {
+  at: SetAddress
+  hash: string
+  rules: readonly EvidenceRule[]
+}): ReactNode {
   const query = useQuery(artefactQuery(at, hash))
   return (
     <Loaded query={query} what="the figures">
-      {(artefact) => <Figures artefact={artefact} />}
+      {(artefact) => (
+        <>
+          <Figures artefact={artefact} />
+          {rules.length > 0 ? <Rules rules={rules} weighed={artefact.rules} /> : null}
+        </>
+      )}
     </Loaded>
+  )
+}
+
+function Rules({
+  rules,
+  weighed,
+}: {
+  rules: readonly EvidenceRule[]
+  weighed: Artefact["rules"]
+}): ReactNode {
+  return (
+    <ul aria-label="Rules" className="number flex flex-col gap-1 text-xs">
+      {rules.map(({ when, weight }, at) => {
+        const found = weighed[at]
+        return (
+          <li key={when} className="flex flex-wrap justify-between gap-x-3">
+            <code className="font-mono wrap-anywhere">{when}</code>
+            <span className="text-soft whitespace-nowrap">
+              {found
+                ? `weight ${decimal(weight, 1)} became ${decimal(found.weight, 1)}; right in ${found.right} of ${plural(found.met, "row")}`
+                : `weight ${decimal(weight, 1)}`}
+            </span>
+          </li>
+        )
+      })}
+    </ul>
   )
 }
 

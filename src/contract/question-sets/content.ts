@@ -28,6 +28,9 @@ export const questionSetLimits = {
   inputBytesMax: 64 * 1024,
   uploadBytesMax: 8 * 1024 * 1024,
   shadowResultsMax: 10_000,
+  rulesMax: 10,
+  /** Of all questions of a set. */
+  rulesPerSetMax: 50,
 } as const
 
 /** In URLs, file names and `set:NAME`; never what the id of a set may be. */
@@ -51,6 +54,26 @@ const Calibration = z
 
 const share = z.number().min(0).max(1)
 
+export const EvidenceRule = z
+  .strictObject({
+    when: z.string().min(1).max(500).meta({
+      description:
+        "In CEL: `input` has the fields of JSON evidence, or of lines such as `Tier: gold`; `text` is the evidence. Without loops and regular expressions.",
+    }),
+    answer: z.union([z.string().max(4096), z.boolean(), z.int().min(0).max(255)]).meta({
+      description: "Yes or no; the value of a choice; the label or index of a level.",
+    }),
+    compare: z
+      .enum(["is", "at_least", "at_most"])
+      .default("is")
+      .meta({ description: "Of a score: whether the rule also speaks for the levels above or below." }),
+    weight: z.number().gt(0).max(10).default(2).meta({
+      description: "Added to the log-odds of the answers that it speaks for, until labels weigh it anew.",
+    }),
+  })
+  .meta({ id: "EvidenceRule", description: "A prior: a text that meets the rule probably has this answer." })
+export type EvidenceRule = z.infer<typeof EvidenceRule>
+
 const settings = {
   name: SetQuestionName.meta({ description: "Unique in the set." }),
   threshold: share.nullable().default(null).meta({
@@ -64,6 +87,11 @@ const settings = {
     description: "Teaching chooses a threshold above which answers are right at least this often.",
   }),
   calibration: Calibration.nullable().default(null).meta({ description: "Used where nothing was taught." }),
+  rules: z
+    .array(EvidenceRule)
+    .max(questionSetLimits.rulesMax)
+    .optional()
+    .meta({ description: "Move answers before any label; teaching weighs them anew." }),
   artefact: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -100,6 +128,17 @@ export const contentShape = {
       error: "Over 4096 branches.",
     })
     .refine((questions) => questions.every(fitsOneBranch), { error: "A question expands to over 16 KiB." })
+    .refine(
+      (questions) =>
+        questions.reduce((sum, { rules = [] }) => sum + rules.length, 0) <= questionSetLimits.rulesPerSetMax,
+      { error: `Over ${questionSetLimits.rulesPerSetMax} rules.` },
+    )
+    .refine(
+      (questions) => questions.every((one) => (one.rules ?? []).every((rule) => ruleAnswer(one, rule) >= 0)),
+      {
+        error: "A rule speaks for an answer that its question does not have.",
+      },
+    )
     .meta({ description: "None: a request brings its own questions, and the set only calibrates them." }),
   calibration: Calibration.nullable().default(null).meta({
     description: "For questions that have none of their own.",
@@ -117,6 +156,23 @@ export const QuestionSetFile = z.strictObject({
   ...contentShape,
 })
 export type QuestionSetFile = z.infer<typeof QuestionSetFile>
+
+/** The place of a rule's answer among those of its question; -1: it has no such answer. Yes comes before no. */
+export function ruleAnswer(question: SetQuestion, { answer, compare }: EvidenceRule): number {
+  if (question.type !== "score" && compare !== "is") return -1
+  switch (question.type) {
+    case "predicate":
+      return ["true", "yes"].includes(String(answer)) ? 0 : ["false", "no"].includes(String(answer)) ? 1 : -1
+    case "choice":
+      return question.choices.findIndex(({ value }) => String(value) === String(answer))
+    case "score":
+      return typeof answer === "number"
+        ? question.levels[answer]
+          ? answer
+          : -1
+        : question.levels.findIndex(({ label }) => label === answer)
+  }
+}
 
 /** Wordings add less than this to the texts of a branch. */
 const wordingBytesMax = 128

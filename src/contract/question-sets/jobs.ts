@@ -55,6 +55,12 @@ const LabelsNeeded = z
       "How many more labels a target needs: the learning curve carried on by a power law, as a range of 80%.",
   })
 
+const weighedRule = {
+  weight: z.number().describe("In log-odds, as labels weighed it."),
+  met: z.int().describe("Labelled rows that meet the rule."),
+  right: z.int().describe("Of these, those whose label it speaks for."),
+}
+
 const forms = ["zero_shot", "temperature", "option_bias", "head", "words", "head_and_words"] as const
 
 export const Artefact = z
@@ -94,6 +100,7 @@ export const Artefact = z
       .describe(
         "Share of wrong answers against share of answered rows, over the rows that promises are tested on.",
       ),
+    rules: z.array(z.object(weighedRule)).describe("In the order of the question's rules."),
     learning: z
       .array(LearningPoint)
       .describe(
@@ -163,6 +170,10 @@ export const TeachResult = z
         accuracy_after: share.nullable(),
         threshold: share.nullable(),
         promise: Promised.nullable(),
+        rules: z
+          .array(z.object({ when: z.string(), ...weighedRule }))
+          .optional()
+          .describe("Where the question has rules."),
         labels_needed: LabelsNeeded.nullish().describe("Where there is a target."),
         cascade: TaughtQuestionCascade.optional().describe("Where the model of the set is a cascade."),
       }),

@@ -14,7 +14,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { Value } from "@bufbuild/cel-spec/cel/expr/value_pb.js"
 import { type IncrementalTest, getConformanceSuite } from "@bufbuild/cel-spec/testdata/tests.js"
 import { expect, test } from "vitest"
-import { CelMistake, checkTypes } from "./cel-check.ts"
+import { CelMistake, checkTypes } from "../../base/cel-check.ts"
 import { environmentWith } from "./cel.ts"
 
 /**

@@ -15,7 +15,7 @@ import {
   listType,
 } from "@bufbuild/cel"
 import { strings as given } from "@bufbuild/cel/ext"
-import { CelMistake, checkTypes, nestingMax } from "./cel-check.ts"
+import { CelMistake, checkTypes, nestingMax } from "../../base/cel-check.ts"
 import type { ExpressionCheck, PolicyText } from "./policy-text.ts"
 
 // The string extension of CEL, with two of its functions put right: a rule must not lose the end of a text unseen.

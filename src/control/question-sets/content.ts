@@ -1,6 +1,8 @@
 /** The content of a version: checked, and compared with another. */
 import type { Catalog } from "../../base/catalog.ts"
+import { findRuleFlaw } from "../../base/evidence-rules.ts"
 import { VirtualModelError, checkVirtual, isVirtual } from "../../base/virtual-models.ts"
+import { problemsMax } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
 import { sorted } from "../../store/question-sets/content.ts"
@@ -23,25 +25,48 @@ export function keepArtefacts(
   return { ...content, questions }
 }
 
-/** Everything that the model is asked. */
+/** Everything that the model is asked, and the rules that its answers were taught with. */
 function wordingOf(question: SetQuestion): string {
   const { type, instructions } = question
+  const rules = (question.rules ?? []).map(({ when, answer, compare, weight }) => [
+    when,
+    answer,
+    compare,
+    weight,
+  ])
   switch (question.type) {
     case "predicate":
-      return JSON.stringify([type, instructions])
+      return JSON.stringify([type, instructions, rules])
     case "choice":
       return JSON.stringify([
         type,
         instructions,
         question.choices.map(({ value, description }) => [value, description ?? ""]),
+        rules,
       ])
     case "score":
       return JSON.stringify([
         type,
         instructions,
         question.levels.map(({ label, description }) => [label, description ?? ""]),
+        rules,
       ])
   }
+}
+
+/** Throws Fault `invalid_body` for rules that cannot be read. */
+export function checkRules({ questions }: QuestionSetContent): void {
+  const details = questions.flatMap(({ rules = [] }, question) =>
+    rules.flatMap(({ when }, at) => {
+      const message = findRuleFlaw(when)
+      return message === null ? [] : [{ path: `questions.${question}.rules.${at}.when`, message }]
+    }),
+  )
+  const [first] = details
+  if (first)
+    throw new Fault("invalid_body", `Cannot save the set: a rule cannot be used: ${first.message}`, {
+      details: details.slice(0, problemsMax),
+    })
 }
 
 export function artefactsIn({ questions }: QuestionSetContent): string[] {

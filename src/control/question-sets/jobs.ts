@@ -214,6 +214,7 @@ function toArtefact({ hash, question, body, createdAt }: StoredArtefact): Artefa
       risk_high: point.riskHigh,
       rows: point.rows,
     })),
+    rules: (taught.rules ?? []).map(({ weight, met, right }) => ({ weight, met, right })),
     learning: (taught.learning ?? []).map(({ rows, accuracy }) => ({ rows, accuracy })),
     notes: [...taught.notes],
     created_at: createdAt.toISOString(),

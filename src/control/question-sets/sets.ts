@@ -25,7 +25,7 @@ import { isUniqueViolation } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
 import { checkVersion, etag } from "../etag.ts"
 import { creatorOf } from "../keys.ts"
-import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
+import { artefactsIn, checkModel, checkRules, differenceOf, keepArtefacts } from "./content.ts"
 import { readFileTask, writeFile } from "./file.ts"
 import { outdatedSets } from "./outdated.ts"
 import type { QuestionSetDeps } from "./parts.ts"
@@ -125,6 +125,7 @@ async function insert(deps: QuestionSetDeps, scope: ChangeScope, given: NewSet):
   const { id, name, description, principal, membership } = given
   const { organizationId } = membership
   await checkModel(deps.catalog, sql, organizationId, given.content.model)
+  checkRules(given.content)
   const content = keepArtefacts(given.content, null)
   refuseUnknownArtefacts(artefactsIn(content), [])
   // Two that create at once are counted one after the other.
@@ -275,6 +276,7 @@ async function addVersion(
   const content = keepArtefacts(given, current)
   const { text, hash } = encodeContent(content)
   if (hash === old.hash) return null
+  checkRules(content)
   // A model that is gone meanwhile does not keep thresholds from being changed.
   if (content.model !== current.model) await checkModel(deps.catalog, sql, set.organizationId, content.model)
   const named = artefactsIn(content)

@@ -1,16 +1,19 @@
 /** Proposes which texts to label next: reads candidates and labelled examples, chooses in a process of its own, and asks reviewers. */
+import { ruleEvidenceLater } from "../../base/evidence-rules.ts"
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import type { NextResult } from "../../contract/question-sets/jobs.ts"
-import { type TaughtRow, rowHash, taughtVector } from "../../scoring/teach/question.ts"
+import { rowHash, taughtVector } from "../../scoring/teach/question.ts"
 import type { UnlabelledRow } from "../../scoring/teach/next.ts"
-import { listNewestContents, openContent } from "../../store/content/content.ts"
+import type { RuledRow } from "../../scoring/teach/rules.ts"
+import { type StoredContent, listNewestContents, openContent } from "../../store/content/content.ts"
 import { insertProposedItems } from "../../store/content/review.ts"
 import { type StoredText, openInput } from "../../store/question-sets/examples.ts"
 import type { Question } from "../classification/classification.ts"
 import type { JobContext } from "./jobs.ts"
 import { isExample } from "./policy.ts"
+import { rulesOf, voteRules } from "./rules.ts"
 import { textsAtOnce } from "./score-texts.ts"
 import { chooseNextInProcess } from "./teach-client.ts"
 import { planOf, readExamples, stagesOf } from "./teach-job.ts"
@@ -30,7 +33,8 @@ export interface NextInput {
 const labelledMax = 500
 /** Kept requests that are looked at for those of the set. */
 const scannedMax = 5_000
-const contentsPerPage = 100
+/** One may have megabytes. */
+const contentsPerPage = 20
 const readingShare = 0.95
 
 interface Candidate {
@@ -95,16 +99,11 @@ async function keptTexts(
 ): Promise<Candidate[]> {
   const { database, cipher, clock } = deps
   const found: Candidate[] = []
-  let after: Awaited<ReturnType<typeof listNewestContents>>[number] | null = null
+  let after: StoredContent | null = null
   for (let scanned = 0; scanned < scannedMax && found.length < candidates_max; scanned += contentsPerPage) {
     signal.throwIfAborted()
     const page = { now: new Date(clock.nowMs()), limit: contentsPerPage }
-    const stored: Awaited<ReturnType<typeof listNewestContents>> = await listNewestContents(
-      database,
-      job.organizationId,
-      after,
-      page,
-    )
+    const stored: StoredContent[] = await listNewestContents(database, job.organizationId, after, page)
     for (const one of stored) {
       const opened = openContent(cipher, one)
       const text = opened?.question_set?.id === job.setId ? opened.evidence : null
@@ -134,12 +133,12 @@ function nothingToChoose({ texts }: NextInput): Fault {
 }
 
 interface ReadTexts {
-  readonly labelled: readonly TaughtRow[]
+  readonly labelled: readonly RuledRow[]
   readonly candidates: readonly UnlabelledRow[]
 }
 
 async function readRows(
-  { progress, signal }: JobContext,
+  context: JobContext,
   reader: StageReader,
   { given, question, examples }: Plan,
   candidates: readonly Candidate[],
@@ -147,19 +146,25 @@ async function readRows(
   const newest = [...examples.values()]
     .toSorted((a, b) => (a.example.id < b.example.id ? 1 : -1))
     .slice(0, labelledMax)
+  const rules = rulesOf(given, optionNames(question).length)
   let done = 0
   const read = async (hash: string, text: string): Promise<UnlabelledRow> => {
     const row: ReadRow = await reader.read(text, [question])
-    progress((readingShare * ++done) / (newest.length + candidates.length))
-    const margins = row.margins.get(given.name) ?? new Float64Array()
+    context.progress((readingShare * ++done) / (newest.length + candidates.length))
+    const margins = voteRules(question, rules, row.margins.get(given.name) ?? new Float64Array(), {
+      evidence: ruleEvidenceLater(text),
+      weights: null,
+    })
     return { hash, text, margins, vector: row.vector && taughtVector(question.type, row.vector) }
   }
-  const pace = { concurrency: textsAtOnce, signal }
+  const pace = { concurrency: textsAtOnce, signal: context.signal }
   return {
-    labelled: await mapConcurrent(newest, pace, async ({ example, label }): Promise<TaughtRow> => ({
+    labelled: await mapConcurrent(newest, pace, async ({ example, label }): Promise<RuledRow> => ({
       ...(await read(example.inputHash, example.input)),
       split: "train",
       label,
+      // Their votes are in the margins.
+      met: [],
     })),
     candidates: await mapConcurrent(candidates, pace, async ({ hash, text }) => await read(hash, text)),
   }

@@ -4,14 +4,15 @@ import { servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type CascadeRequest, expectCascade, fitThresholds } from "../../scoring/teach/cascade.ts"
 import { type UnlabelledRow, labelNext } from "../../scoring/teach/next.ts"
-import { type TaughtRow, TeachRefusal } from "../../scoring/teach/question.ts"
+import { TeachRefusal } from "../../scoring/teach/question.ts"
+import { type RuledRow, weighRules } from "../../scoring/teach/rules.ts"
 import { type StagedTeaching, pacer, teachStages } from "../../scoring/teach/teach.ts"
 import type { TeachInput, TeachService } from "./teach-client.ts"
 
 // Live requests go first where there are fewer cores than work.
 const { PRIORITY_LOW } = constants.priority
 if (getPriority() < PRIORITY_LOW) setPriority(PRIORITY_LOW)
-const rows: TaughtRow[] = []
+const rows: RuledRow[] = []
 const requests: CascadeRequest[] = []
 const candidates: UnlabelledRow[] = []
 servePeer<TeachService>({
@@ -38,19 +39,24 @@ servePeer<TeachService>({
 })
 
 async function* run(
-  { question, modelVersion }: TeachInput,
+  { question, modelVersion, rules }: TeachInput,
   signal: AbortSignal,
 ): AsyncGenerator<number, StagedTeaching, undefined> {
   const state = { progress: 0, isEnded: false }
   let wake = Promise.withResolvers<void>()
-  const work = teachStages(question, rows, {
-    modelVersion,
-    signal,
-    onProgress: (done) => {
-      state.progress = done
-      wake.resolve()
-    },
-  }).finally(() => {
+  const teach = async (): Promise<StagedTeaching> => {
+    const weighed = rules.length > 0 ? await weighRules(question.kind, rules, rows, pacer(signal)) : null
+    const taught = await teachStages(question, weighed?.rows ?? rows, {
+      modelVersion,
+      signal,
+      onProgress: (done) => {
+        state.progress = done
+        wake.resolve()
+      },
+    })
+    return weighed ? { ...taught, artefact: { ...taught.artefact, rules: weighed.rules } } : taught
+  }
+  const work = teach().finally(() => {
     state.isEnded = true
     wake.resolve()
   })

@@ -11,17 +11,19 @@ import type {
   Thresholds,
 } from "../../scoring/teach/cascade.ts"
 import type { NextChoice, UnlabelledRow } from "../../scoring/teach/next.ts"
-import type { TaughtQuestion, TaughtRow } from "../../scoring/teach/question.ts"
+import type { TaughtQuestion } from "../../scoring/teach/question.ts"
+import type { RuledRow, VotingRule } from "../../scoring/teach/rules.ts"
 import type { StagedTeaching } from "../../scoring/teach/teach.ts"
 
 export interface TeachInput {
   readonly question: TaughtQuestion
   readonly modelVersion: string
+  readonly rules: readonly VotingRule[]
 }
 
 export interface TeachService {
   /** Rows to teach from, in addition to those before. */
-  addRows: { input: readonly TaughtRow[]; output: null }
+  addRows: { input: readonly RuledRow[]; output: null }
   /** Items are the share that is done. */
   teach: { input: TeachInput; item: number; output: StagedTeaching }
   /** Labelled requests of a cascade, in addition to those before. */
@@ -45,7 +47,7 @@ const startMsMax = 60_000
 const rowsPerMessage = 100
 
 export async function teachInProcess(
-  { rows, ...input }: TeachInput & { readonly rows: readonly TaughtRow[] },
+  { rows, ...input }: TeachInput & { readonly rows: readonly RuledRow[] },
   signal: AbortSignal,
   onProgress: (done: number) => void,
 ): Promise<StagedTeaching> {
@@ -72,7 +74,7 @@ export async function fitCascadeInProcess(
 
 export interface NextTask {
   readonly question: TaughtQuestion
-  readonly labelled: readonly TaughtRow[]
+  readonly labelled: readonly RuledRow[]
   readonly candidates: readonly UnlabelledRow[]
   readonly count: number
 }

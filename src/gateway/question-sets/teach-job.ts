@@ -12,7 +12,8 @@ import type { TaughtQuestionCascade, TeachResult } from "../../contract/question
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { type LabelsNeeded, labelsNeeded } from "../../scoring/teach/learning-curve.ts"
 import { type PromiseOutcome, choosePromise } from "../../scoring/teach/promise.ts"
-import { type TaughtQuestion, type TaughtRow, taughtVector } from "../../scoring/teach/question.ts"
+import { type TaughtQuestion, taughtVector } from "../../scoring/teach/question.ts"
+import type { RuledRow } from "../../scoring/teach/rules.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
@@ -27,6 +28,7 @@ import {
 } from "../../store/question-sets/sets.ts"
 import type { Question } from "../classification/classification.ts"
 import type { JobContext } from "./jobs.ts"
+import { metBy, rulesOf } from "./rules.ts"
 import { type FittedStages, type Found, fitCascade } from "./teach-cascade.ts"
 import { teachInProcess } from "./teach-client.ts"
 import {
@@ -162,26 +164,30 @@ async function fit(
 ): Promise<Found> {
   if (reason !== null) return { reason }
   const [first, ...others] = readings.stages
-  const rows = [...examples.values()].flatMap(({ example, label }): TaughtRow[] => {
+  const options = optionNames(question)
+  const rules = rulesOf(given, options.length)
+  const rows = [...examples.values()].flatMap(({ example, label }): RuledRow[] => {
     const read = first.rows.get(example.id)
     const margins = read?.margins.get(given.name)
     if (!read || !margins) return []
     const vector = read.vector && taughtVector(question.type, read.vector)
     const later = others.flatMap((stage) => stage.rows.get(example.id)?.margins.get(given.name) ?? [])
     const split = holdsOut ? example.split : "train"
-    const row = { hash: example.inputHash, split, margins, vector, text: example.input, label }
+    const { inputHash: hash, input: text } = example
+    const row = { hash, split, margins, vector, text, label, met: metBy(rules, text) }
     return [later.length > 0 ? { ...row, later } : row]
   })
   const asked: TaughtQuestion = {
     kind: question.type,
-    options: optionNames(question),
+    options,
     optionVectors:
       readings.optionVectors.get(given.name)?.map((vector) => taughtVector(question.type, vector)) ?? null,
     emptyMargins: [...(readings.empty.get(given.name) ?? [])],
   }
   try {
     const { modelVersion } = first
-    return await teachInProcess({ question: asked, rows, modelVersion }, signal, onProgress)
+    const votes = rules.map(({ speaksFor, weight }) => ({ speaksFor, weight }))
+    return await teachInProcess({ question: asked, rows, modelVersion, rules: votes }, signal, onProgress)
   } catch (error) {
     // Rows that cannot be used are said so; another question may have better ones.
     if (error instanceof Fault && error.code === "conflict") return { reason: error.message }
@@ -191,6 +197,7 @@ async function fit(
 
 interface Outcome {
   readonly name: string
+  readonly rules: TeachResult["questions"][number]["rules"]
   readonly reason: string | null
   readonly artefact: { readonly hash: string; readonly body: string; readonly taught: TaughtArtefact } | null
   readonly threshold: number | null
@@ -201,7 +208,15 @@ interface Outcome {
 function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy }: TeachInput): Outcome {
   const { name, threshold } = given
   if (!found || "reason" in found)
-    return { name, reason: found?.reason ?? "", artefact: null, threshold, promise: null, needed: null }
+    return {
+      name,
+      rules: undefined,
+      reason: found?.reason ?? "",
+      artefact: null,
+      threshold,
+      promise: null,
+      needed: null,
+    }
   const taught = found.artefact
   const target = given.target_accuracy ?? target_accuracy
   const promise = target === null ? null : choosePromise(taught.heldOutAnswers, target)
@@ -209,6 +224,7 @@ function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy 
   const hash = createHash("sha256").update(body).digest("hex")
   return {
     name,
+    rules: taught.rules?.map((rule, at) => ({ when: given.rules?.[at]?.when ?? "", ...rule })),
     reason: null,
     artefact: { hash, body, taught },
     // What cannot be promised leaves the threshold as it was.
@@ -302,7 +318,7 @@ async function save(
 }
 
 function toResult(
-  { name, reason, artefact, threshold, promise, needed }: Outcome,
+  { name, rules, reason, artefact, threshold, promise, needed }: Outcome,
   cascade: TaughtQuestionCascade | undefined,
 ): TeachResult["questions"][number] {
   const measured = artefact && (artefact.taught.heldOut ?? artefact.taught.crossValidated)
@@ -333,6 +349,7 @@ function toResult(
       high: needed.high,
       sentence: needed.sentence,
     },
+    ...(rules ? { rules } : {}),
     ...(cascade ? { cascade } : {}),
   }
 }

@@ -1,5 +1,6 @@
 /** A version of a question set, ready to be asked: its questions, and what is made of their margins. */
 import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
+import { ruleEvidenceLater } from "../../base/evidence-rules.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EvidenceReading, ScoreWork } from "../../engine/engine.ts"
 import { type Calibration, calibrateMargins } from "../../scoring/calibration.ts"
@@ -14,6 +15,7 @@ import {
   composeClassification,
 } from "../classification/classification.ts"
 import { type AbstentionRule, type Verdict, verdictOf } from "../classification/verdict.ts"
+import { type AskedRule, rulesOf, voteRules } from "./rules.ts"
 
 export interface AskedQuestion extends AbstentionRule {
   readonly question: Question
@@ -21,11 +23,14 @@ export interface AskedQuestion extends AbstentionRule {
   readonly taught: LoadedArtefact | null
   /** What was fitted to the stages of a cascade. */
   readonly cascade: TaughtCascade | null
+  readonly rules: readonly AskedRule[]
 }
 
 interface LoadedArtefact {
   readonly modelVersion: string
   readonly taught: Taught
+  /** Of the rules, as labels weighed them. */
+  readonly ruleWeights: readonly number[]
 }
 
 export interface AskedVersion {
@@ -57,8 +62,13 @@ export function compileVersion(
       threshold: question.threshold,
       below: question.below,
       calibration: question.calibration ?? calibration,
-      taught: artefact && { modelVersion: artefact.modelVersion, taught: loadArtefact(artefact) },
+      taught: artefact && {
+        modelVersion: artefact.modelVersion,
+        taught: loadArtefact(artefact),
+        ruleWeights: (artefact.rules ?? []).map(({ weight }) => weight),
+      },
       cascade: artefact?.cascade ?? null,
+      rules: rulesOf(question, optionNames(asked).length),
     }
   })
   return { ...identity, model, questions, calibration, taughtOn: taughtOn(questions) }
@@ -141,6 +151,7 @@ function ownQuestions({ setName, calibration }: AskedVersion, request: Classific
     calibration,
     taught: null,
     cascade: null,
+    rules: [],
   }))
 }
 
@@ -189,6 +200,7 @@ export function answerSet(
 ): SetAnswer {
   const calibrated = new Float64Array(margins.length)
   const features = featuresLater(text)
+  const evidence = ruleEvidenceLater(text)
   const apply = (taught: Taught, own: Float64Array): Float64Array => {
     const vector = reading?.vector ? taughtVector(taught.kind, reading.vector) : null
     return taught.apply(own, { features, vector })
@@ -196,9 +208,14 @@ export function answerSet(
   let start = 0
   const verdicts = asked.map((one) => {
     const end = start + branchCount(one.question)
-    const own = margins.subarray(start, end)
-    const taught = usable(one, reading)
-    const read = taught ? apply(taught, own) : calibrateOwn(own, one.calibration)
+    const loaded = usable(one, reading)
+    const taught = loaded?.taught ?? null
+    const given = margins.subarray(start, end)
+    const own = voteRules(one.question, one.rules, taught ? given : calibrateOwn(given, one.calibration), {
+      evidence,
+      weights: loaded?.ruleWeights ?? null,
+    })
+    const read = taught ? apply(taught, own) : own
     calibrated.set(read, start)
     start = end
     return verdictOf(one, read, taught !== null)
@@ -207,9 +224,9 @@ export function answerSet(
 }
 
 /** What was fitted to one version of a model says nothing about another. */
-function usable({ taught }: AskedQuestion, reading: EvidenceReading | null): Taught | null {
+function usable({ taught }: AskedQuestion, reading: EvidenceReading | null): LoadedArtefact | null {
   if (!taught || taught.modelVersion !== reading?.modelVersion) return null
-  return taught.taught.needsVector && !reading.vector ? null : taught.taught
+  return taught.taught.needsVector && !reading.vector ? null : taught
 }
 
 const calibrateOwn = (margins: Float64Array, calibration: Calibration | null): Float64Array =>

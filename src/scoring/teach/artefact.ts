@@ -2,6 +2,7 @@
 import type { FeatureKind } from "./features.ts"
 import type { JudgedAnswer } from "./promise.ts"
 import type { QuestionKind } from "./question.ts"
+import type { WeighedRule } from "./rules.ts"
 
 /** What an answer is made of, from the simplest up. */
 export type Form = "zero_shot" | "temperature" | "option_bias" | "head" | "words" | "head_and_words"
@@ -120,6 +121,8 @@ export interface TaughtArtefact {
    * by heads that did not see it.
    */
   readonly heldOutAnswers: readonly JudgedAnswer[]
+  /** In the order of the question's; absent without rules. */
+  readonly rules?: readonly WeighedRule[]
   /** Accuracy with parts of the labels and all of them; absent before version 0.3. */
   readonly learning?: readonly LearningPoint[]
   /** Where the model of the set is a cascade. */

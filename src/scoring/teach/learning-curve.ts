@@ -56,8 +56,10 @@ export async function learningCurve(problem: Problem, options: CurveOptions): Pr
   return [...points, { rows: all, accuracy: whole, judged: all }]
 }
 
+/** Whether it changes no answer. */
+const isSafe = ({ reads }: Candidate): boolean => reads === "nothing" || reads === "confidence"
+
 function mostWeighty(candidates: readonly Candidate[], weights: readonly number[]): Candidate[] {
-  const isSafe = ({ reads }: Candidate): boolean => reads === "nothing" || reads === "confidence"
   const heads = [...candidates.keys()].filter((at) => !isSafe(candidates[at] as Candidate))
   const kept = new Set(
     heads.toSorted((a, b) => (weights[b] ?? 0) - (weights[a] ?? 0) || a - b).slice(0, CANDIDATES_MAX - 2),
