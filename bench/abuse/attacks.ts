@@ -206,6 +206,7 @@ const unreadDocuments: Attack = {
 }
 
 const heldMs = 3_000
+const sentMsMax = 20_000
 const heldBodies = 30
 
 const heldLarge: Attack = {
@@ -217,13 +218,22 @@ const heldLarge: Attack = {
       `POST /v1/chat/completions HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${key}\r\n` +
       `content-type: application/json\r\ncontent-length: ${32 * mebibyte}\r\n\r\n`
     let refused = 0
-    const sockets = Array.from({ length: heldBodies }, () => {
-      const socket = connect(Number(port), hostname).on("error", () => undefined)
-      socket.once("data", (part: Buffer) => (refused += Number(part.toString().startsWith("HTTP/1.1 503"))))
+    const sockets = Array.from({ length: heldBodies }, () =>
+      connect(Number(port), hostname).on("error", () => undefined),
+    )
+    // Each is sent, refused or cut off before they are held: a server that reads slowly has not held them yet.
+    const settled = sockets.map(async (socket) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      socket.once("data", (part: Buffer) => {
+        refused += Number(part.toString().startsWith("HTTP/1.1 503"))
+        resolve()
+      })
+      socket.once("close", () => resolve())
       socket.write(head)
-      socket.write(text)
-      return socket
+      socket.write(text, () => resolve())
+      await promise
     })
+    await Promise.race([Promise.all(settled), wait(sentMsMax)])
     await wait(heldMs)
     for (const socket of sockets) socket.destroy()
     return `${refused} of ${heldBodies} refused with 503`
