@@ -418,7 +418,13 @@ test("is refused when its set or key is not the organization's, and can be chang
   const params = { org_id: org }
   const refused = { status: 422, code: "invalid_body" }
   await expect(guard({ question_set: "nowhere" })).rejects.toMatchObject(refused)
-  await expect(guard({ question_set: "never", api_key_id: "key_of_others" })).rejects.toMatchObject(refused)
+  const others = await makeOrganization(server, { name: "Others", owner: "others@example.com" })
+  const operator = await operatorOf(server)
+  const [foreign] = (await operator.listApiKeys({ params: { org_id: others.id } })).data
+  for (const api_key_id of ["key_of_none", foreign?.id ?? ""])
+    await expect(guard({ question_set: "never", api_key_id })).rejects.toMatchObject(refused)
+  const [own] = (await operator.listApiKeys({ params })).data
+  await guard({ question_set: "never", api_key_id: own?.id ?? "" })
   await guardWithoutSet({ stage: "input" })
   const [saved] = (await client.listGuardrails({ params })).data
   const at = { ...params, guardrail_id: saved?.id ?? "" }
