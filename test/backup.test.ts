@@ -10,6 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { freshDatabase } from "./postgres.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
+import { row, text } from "../src/store/rows.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 /** Several clusters are made, each in seconds, or tens of them on a busy machine. */
@@ -52,7 +53,7 @@ async function booksOf(database: Database): Promise<unknown> {
 }
 
 const chargedIn = async (database: Database): Promise<string[]> =>
-  (await database.query<{ seq_id: string }>("SELECT seq_id FROM charges ORDER BY seq_id")).map(
+  (await row({ seq_id: text }).all(database, "SELECT seq_id FROM charges ORDER BY seq_id")).map(
     ({ seq_id }) => seq_id,
   )
 

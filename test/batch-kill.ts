@@ -10,6 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import { TestGateway, prepareAccount, readBooks, readRecords, requestTicks, tokenTicks } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
+import { integer, row, timestamp } from "../src/store/rows.ts"
 
 const balanceTicks = 1_000_000_000_000n
 /** 100 tokens, as the other tests of money have it. */
@@ -98,12 +99,13 @@ async function untilPartsRun(url: string, id: string, done: number): Promise<voi
     await expect
       .poll(
         async () => {
-          const [row] = await database.query<{ completed: number; running: number }>(
+          const [found] = await row({ completed: integer, running: integer }).all(
+            database,
             `SELECT completed, (SELECT count(*)::int FROM batch_parts WHERE batch_id = b.id AND state = 'running') AS running
              FROM batches b WHERE id = $1`,
             [id],
           )
-          return (row?.completed ?? 0) >= done && (row?.running ?? 0) > 0
+          return (found?.completed ?? 0) >= done && (found?.running ?? 0) > 0
         },
         { timeout: 600_000, interval: 5 },
       )
@@ -142,7 +144,8 @@ async function killInPart(
 async function chargedInRunningParts(scene: Scene, name: string, batchId: string): Promise<number> {
   const database = await openPostgres({ url: scene.database.url, connectionsMax: 1 })
   try {
-    const parts = await database.query<{ first_line: number; started_at: Date }>(
+    const parts = await row({ first_line: integer, started_at: timestamp }).all(
+      database,
       "SELECT first_line, started_at FROM batch_parts WHERE batch_id = $1 AND state = 'running'",
       [batchId],
     )

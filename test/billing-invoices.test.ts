@@ -5,6 +5,7 @@ import { fromCents } from "../src/base/money.ts"
 import { chargeInvoices, issueInvoices } from "../src/control/billing/invoices.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
 import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
+import { bigint, row } from "../src/store/rows.ts"
 
 let world: BillingWorld
 beforeAll(async () => void (world = await openBillingWorld()))
@@ -75,20 +76,22 @@ test("a postpaid month is charged in whole cents, and the rest is carried over",
   await issueInvoices(world.deps)
   await chargeInvoices(world.deps)
   expect((await invoices())[0]).toMatchObject({ status: "paid", amount_due_cents: 101 })
-  const [row] = await world.database.query<{ balance_ticks: bigint }>(
+  const [found] = await row({ balance_ticks: bigint }).all(
+    world.database,
     "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
     [world.accountId],
   )
-  expect(row?.balance_ticks).toBe(0n)
+  expect(found?.balance_ticks).toBe(0n)
 })
 
 test("credit is not used up while the account is postpaid, and the invoice has only what was postpaid", async () => {
   const balance = async (): Promise<bigint> => {
-    const [row] = await world.database.query<{ balance_ticks: bigint }>(
+    const [found] = await row({ balance_ticks: bigint }).all(
+      world.database,
       "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
       [world.accountId],
     )
-    return row?.balance_ticks ?? 0n
+    return found?.balance_ticks ?? 0n
   }
   await world.balance(fromCents(1_000))
   await world.use(fromCents(3), { model: "a" })
@@ -156,11 +159,12 @@ test("whatever the order of uses, modes and months, credit pays for what was pre
       // Cards are charged in whole cents and at least 50 of them; the rest waits for the next invoice.
       expect(used.postpaid - due).toBeGreaterThanOrEqual(0n)
       expect(used.postpaid - due).toBeLessThan(fromCents(50))
-      const [row] = await world.database.query<{ balance_ticks: bigint }>(
+      const [found] = await row({ balance_ticks: bigint }).all(
+        world.database,
         "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
         [world.accountId],
       )
-      expect(row?.balance_ticks).toBe(start - used.prepaid)
+      expect(found?.balance_ticks).toBe(start - used.prepaid)
     }),
     { numRuns: 25 },
   )
@@ -183,7 +187,8 @@ test("a declined invoice says so, and is tried again the next day", async () => 
   await chargeInvoices(world.deps)
   world.clock.advance(dayMs + 1)
   await chargeInvoices(world.deps)
-  const [tries] = await world.database.query<{ count: bigint }>(
+  const [tries] = await row({ count: bigint }).all(
+    world.database,
     "SELECT count(*) AS count FROM purchases WHERE billing_account_id = $1",
     [world.accountId],
   )

@@ -32,6 +32,7 @@ import { applyUsage, findJournalPosition } from "../src/store/usage.ts"
 import { openTestDatabase } from "./database.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 import { bootstrapKey } from "./server.ts"
+import { bigint, row } from "../src/store/rows.ts"
 
 export const startMs = Date.UTC(2026, 4, 10, 12)
 export const ticksPerCent = 100_000_000n
@@ -287,11 +288,12 @@ async function setBalance(
   accountId: string,
   ticks: bigint,
 ): Promise<void> {
-  const [row] = await database.query<{ balance_ticks: bigint }>(
+  const [found] = await row({ balance_ticks: bigint }).all(
+    database,
     "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
     [accountId],
   )
-  const amountTicks = ticks - (row?.balance_ticks ?? 0n)
+  const amountTicks = ticks - (found?.balance_ticks ?? 0n)
   if (amountTicks === 0n) return
   const at = new Date(clock.nowMs())
   await appendLedger(database, {

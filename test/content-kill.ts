@@ -11,6 +11,7 @@ import type { Database } from "../src/store/sql.ts"
 import { TestGateway, prepareAccount } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
+import { bytes, integer, row, text } from "../src/store/rows.ts"
 
 const key = Buffer.alloc(32, 9)
 const clients = 8
@@ -35,14 +36,14 @@ export async function withContentKept(work: (scene: ContentScene) => Promise<voi
     const first = await TestGateway.start(options)
     await prepareAccount(fresh.url, balanceTicks)
     await first.end("SIGTERM")
-    const [organization] = await database.query<{ id: string }>("SELECT id FROM organizations")
+    const [organization] = await row({ id: text }).all(database, "SELECT id FROM organizations")
     const organizationId = organization?.id ?? ""
     await putContentSettings(database, {
       organizationId,
       keep: "evidence_and_answers",
       sampleRate: 1,
       retentionDays: 30,
-      redactPatterns: JSON.stringify([{ name: "number", pattern: "[0-9]{9,}" }]),
+      redactPatterns: [{ name: "number", pattern: "[0-9]{9,}" }],
       redactQuestionSet: null,
       updatedAt: new Date(),
     })
@@ -79,7 +80,8 @@ export async function storedEvidence({
   organizationId,
 }: ContentScene): Promise<Map<string, string>> {
   const cipher = createContentCipher([key])
-  const rows = await database.query<{ seq_id: string; sealed: Uint8Array }>(
+  const rows = await row({ seq_id: text, sealed: bytes }).all(
+    database,
     "SELECT seq_id, sealed FROM content WHERE state = 'kept'",
   )
   return new Map(
@@ -91,10 +93,11 @@ export async function storedEvidence({
 }
 
 export async function countDropped({ database }: ContentScene): Promise<number> {
-  const [row] = await database.query<{ count: number }>(
+  const [found] = await row({ count: integer }).all(
+    database,
     "SELECT coalesce(sum(count), 0)::int AS count FROM content_dropped",
   )
-  return row?.count ?? 0
+  return found?.count ?? 0
 }
 
 export async function killWhileKeeping(kills: number): Promise<void> {

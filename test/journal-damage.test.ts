@@ -18,6 +18,7 @@ import { type TestAccount, insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { operatorOn } from "./operator.ts"
 import { sequenceRecord } from "./sequence-record.ts"
+import { row, text } from "../src/store/rows.ts"
 
 const ids = createIds()
 let database: Database
@@ -77,7 +78,8 @@ async function verify(folder: string, journal?: Journal) {
 }
 
 const chargedOf = async ({ accountId }: TestAccount): Promise<Set<string>> => {
-  const rows = await database.query<{ seq_id: string }>(
+  const rows = await row({ seq_id: text }).all(
+    database,
     "SELECT seq_id FROM charges WHERE billing_account_id = $1",
     [accountId],
   )

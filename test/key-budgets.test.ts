@@ -10,6 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { Load, type Reply, TestGateway, ask, prepareAccount, requestTicks } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
+import { row, text } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let directory: string
@@ -64,27 +65,29 @@ async function leave(requests: number): Promise<void> {
   await expect
     .poll(async () => {
       await sql.query("UPDATE api_keys SET budgets = budgets")
-      const [row] = await sql.query<{ held: string }>(
+      const [found] = await row({ held: text }).all(
+        sql,
         "SELECT coalesce(sum(held_ticks), 0) AS held FROM leases WHERE billing_account_id LIKE 'key%/month'",
       )
-      return row?.held
+      return found?.held
     })
     .toBe("0")
   await sql.query("UPDATE key_spend SET spent_ticks = $1", [dollar - BigInt(requests) * requestTicks])
 }
 
 async function spent(of = "key%"): Promise<bigint> {
-  const [row] = await sql.query<{ spent: string }>(
+  const [found] = await row({ spent: text }).all(
+    sql,
     "SELECT sum(spent_ticks) AS spent FROM key_spend WHERE key_id LIKE $1",
     [of],
   )
-  return BigInt(row?.spent ?? 0)
+  return BigInt(found?.spent ?? 0)
 }
 
 const noLimits = { budgets: [], rateLimitPerMinute: null, rateLimitBurst: null, tokensPerMinute: null }
 
 async function limitTag(tagKey: string, tagValue: string, limits: Partial<TagBudget>): Promise<string> {
-  const [organization] = await sql.query<{ id: string }>("SELECT id FROM organizations")
+  const [organization] = await row({ id: text }).all(sql, "SELECT id FROM organizations")
   const tag = { organizationId: organization?.id ?? "", tagKey, tagValue }
   await putTagBudget(sql, { ...tag, ...noLimits, ...limits, updatedAt: new Date() })
   return tagBudgetId(tag)
@@ -99,12 +102,13 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
     return reply
   }
   const held = async (): Promise<{ gateways: number; held: string }> => {
-    const [row] = await sql.query<{ gateways: string; held: string }>(
+    const [found] = await row({ gateways: text, held: text }).all(
+      sql,
       `SELECT count(*) AS gateways, coalesce(sum(held_ticks), 0)::text AS held FROM leases
        WHERE billing_account_id = $1`,
       [`${keyId}/month`],
     )
-    return { gateways: Number(row?.gateways), held: row?.held ?? "" }
+    return { gateways: Number(found?.gateways), held: found?.held ?? "" }
   }
   for (const [index, { url }] of gateways.entries())
     await expect
@@ -131,17 +135,18 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
   expect(new Set(codes)).toEqual(new Set(["200", "tag_budget_exceeded"]))
   expect(codes.filter((code) => code === "200")).toHaveLength(left)
   const spentBy = (id: string) => async (): Promise<bigint> => {
-    const [row] = await sql.query<{ spent: string }>(
+    const [found] = await row({ spent: text }).all(
+      sql,
       "SELECT spent_ticks AS spent FROM key_spend WHERE key_id = $1",
       [id],
     )
-    return BigInt(row?.spent ?? 0)
+    return BigInt(found?.spent ?? 0)
   }
   await expect.poll(spentBy(keyId)).toBe(dollar)
   // Requests without the tag, or with another value of it, are not held by it.
   expect((await tagged(gateways[0]?.url, "team=sales"))?.status).toBe(200)
   expect((await tagged(gateways[1]?.url, "job=1"))?.status).toBe(200)
-  const [key] = await sql.query<{ id: string }>("SELECT id FROM api_keys")
+  const [key] = await row({ id: text }).all(sql, "SELECT id FROM api_keys")
   await expect.poll(spentBy(key?.id ?? "")).toBe(answered * requestTicks)
   await sql.query("DELETE FROM key_spend")
 })

@@ -263,7 +263,7 @@ test("rows of PostgreSQL become a table of it, with their types and the answers"
   ]
   const ran = await label(args)
   expect([ran.status, ran.stderr]).toEqual([0, expect.stringContaining("50/50")])
-  const rows = await sql.query<object>(
+  const rows = await sql.query(
     `SELECT count(*)::int AS count, count(*) FILTER (WHERE l.at = t.at AND l.body = t.body AND l.list = t.list AND l.doc = t.doc AND l.verdict = 'yes'
        AND l.probability = 0.5 AND l.error IS NULL)::int AS equal FROM labels l JOIN tickets t USING (id)`,
   )

@@ -20,6 +20,7 @@ import type { Database } from "../src/store/sql.ts"
 import { insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { sequenceRecord } from "./sequence-record.ts"
+import { bigint, row, text } from "../src/store/rows.ts"
 
 let database: Database
 beforeAll(async () => void (database = await openTestDatabase()))
@@ -218,7 +219,8 @@ async function reserve(world: World, gateway: Gateway, ticks: bigint): Promise<v
 
 async function check(world: World): Promise<void> {
   const account = await findBillingAccount(database, world.accountId)
-  const [sums] = await database.query<{ all: string; usage: string; charges: string }>(
+  const [sums] = await row({ all: text, usage: text, charges: text }).all(
+    database,
     `SELECT (SELECT coalesce(sum(amount_ticks), 0) FROM ledger WHERE billing_account_id = $1) AS all,
        (SELECT coalesce(-sum(amount_ticks), 0) FROM ledger WHERE billing_account_id = $1 AND kind = 'usage') AS usage,
        (SELECT coalesce(sum(amount_ticks), 0) FROM charges WHERE billing_account_id = $1) AS charges`,
@@ -239,7 +241,8 @@ async function checkEnd(world: World): Promise<void> {
   const account = await findBillingAccount(database, world.accountId)
   const spent = [...world.spent.values()].reduce((sum, ticks) => sum + ticks, 0n)
   expect(account?.balanceTicks).toBe(world.bought - spent)
-  const months = await database.query<{ month: string; spent_ticks: bigint }>(
+  const months = await row({ month: text, spent_ticks: bigint }).all(
+    database,
     "SELECT month, spent_ticks FROM month_spend WHERE billing_account_id = $1 AND spent_ticks <> 0",
     [world.accountId],
   )

@@ -6,6 +6,7 @@ import type { Database } from "../src/store/sql.ts"
 import { verifyAudit } from "../src/store/audit.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
+import { integer, row } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let databases: Database[]
@@ -42,11 +43,12 @@ const statuses = (answers: readonly Answer[]): number[] =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 async function primaryOwners(org: string): Promise<number> {
-  const [row] = await gateways[0].database.query<{ count: number }>(
+  const [found] = await row({ count: integer }).all(
+    gateways[0].database,
     "SELECT count(*)::int AS count FROM memberships WHERE organization_id = $1 AND role = 'primary_owner'",
     [org],
   )
-  return row?.count ?? 0
+  return found?.count ?? 0
 }
 
 test("two primary owners who demote each other at once leave one", async () => {

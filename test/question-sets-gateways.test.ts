@@ -8,6 +8,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { type TestServer, startServer } from "./server.ts"
 import { bytesUnder } from "./written-files.ts"
+import { row, text } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let here: TestServer
@@ -90,7 +91,8 @@ test(
 /** Whether any row of any table, file of a gateway, or line of a log has the text; also as the bytes of a column. */
 async function isWritten(marker: string): Promise<boolean> {
   const database = await openPostgres({ url: fresh.url, connectionsMax: 1 })
-  const tables = await database.query<{ name: string }>(
+  const tables = await row({ name: text }).all(
+    database,
     "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'public'",
   )
   expect(tables.length).toBeGreaterThan(20)

@@ -32,6 +32,7 @@ import { operatorOn } from "./operator.ts"
 import { freshDatabase } from "./postgres.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 import { RequestTrace } from "../src/gateway/telemetry.ts"
+import { bigint, row } from "../src/store/rows.ts"
 
 const ids = createIds()
 const clock = systemClock
@@ -241,7 +242,8 @@ const credit = async (reference: string, cents: number): Promise<boolean> =>
 
 test("billing.recall_wait_ms: so long a request waits for what another gateway holds", async () => {
   await credit("recall", 1)
-  const [balance] = await database.query<{ ticks: bigint }>(
+  const [balance] = await row({ ticks: bigint }).all(
+    database,
     "SELECT balance_ticks AS ticks FROM billing_accounts WHERE id = $1",
     [account.accountId],
   )

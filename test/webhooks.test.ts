@@ -16,6 +16,7 @@ import { cipher } from "./kept-content.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 import { type Receiver, answerWith, startReceiver } from "./webhook-receiver.ts"
+import { row, text } from "../src/store/rows.ts"
 
 /** Only the test of a receiver that hangs waits for it. */
 const hangMs = 300
@@ -164,7 +165,8 @@ test("an event is delivered once, signed with the secret that was shown", async 
 /** The columns of a webhook's row. */
 const secretsOf = async (id: string): Promise<(string | null)[]> =>
   (
-    await platform.database.query<{ secret: string; previous_secret: string | null }>(
+    await row({ secret: text, previous_secret: text.nullable() }).all(
+      platform.database,
       "SELECT secret, previous_secret FROM webhooks WHERE id = $1",
       [id],
     )

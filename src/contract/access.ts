@@ -1,7 +1,7 @@
 /** Who may call: the kinds of principal, their permissions and their roles, as the contract names them. */
 
 /** The operator is a user who can open the socket in the data directory. */
-const principalKinds = ["session", "key", "workload", "operator"] as const
+export const principalKinds = ["session", "key", "workload", "operator"] as const
 export type PrincipalKind = (typeof principalKinds)[number]
 
 export const permissions = ["inference", "api-read", "api-write", "api-admin"] as const

@@ -8,6 +8,7 @@ import {
   type auditLogTable,
 } from "../contract/platform/audit-log.ts"
 import { type AuditEntry, type AuditFilter, listAuditValues, pageAudit } from "../store/audit.ts"
+import { row, text } from "../store/rows.ts"
 import type { Sql } from "../store/sql.ts"
 import { type ControlDeps, acting } from "./audited-change.ts"
 
@@ -58,7 +59,8 @@ async function filterOf(
 
 /** An id stands for itself; a name for every member, key and provider of the organization that has it. */
 async function actorIdsOf(sql: Sql, organizationId: string, actor: string): Promise<readonly string[]> {
-  const rows = await sql.query<{ id: string }>(
+  const ids = await text.all(
+    sql,
     `SELECT id FROM users WHERE lower(email) = lower($1)
      UNION ALL SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id
        WHERE u.name = $1 AND m.organization_id = $2
@@ -66,7 +68,7 @@ async function actorIdsOf(sql: Sql, organizationId: string, actor: string): Prom
      UNION ALL SELECT id FROM workload_identity_providers WHERE name = $1 AND organization_id = $2`,
     [actor, organizationId],
   )
-  return [actor, ...rows.map(({ id }) => id)]
+  return [actor, ...ids]
 }
 
 async function filtersOf(sql: Sql, organizationId: string): Promise<AuditLogFilters> {
@@ -137,6 +139,8 @@ function csvField(value: string | null): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
+const Named = row({ id: text, name: text })
+
 /** Emails of users and names of keys and providers, for those of the actors that still exist. */
 async function namesOf(
   sql: Sql,
@@ -144,7 +148,8 @@ async function namesOf(
 ): Promise<ReadonlyMap<string, string>> {
   const ids = [...new Set(entries.flatMap(({ actorId }) => (actorId === null ? [] : [actorId])))]
   if (ids.length === 0) return new Map()
-  const rows = await sql.query<{ id: string; name: string }>(
+  const rows = await Named.all(
+    sql,
     `SELECT id, email AS name FROM users WHERE id = ANY($1::text[])
      UNION ALL SELECT id, name FROM api_keys WHERE id = ANY($1::text[])
      UNION ALL SELECT id, name FROM workload_identity_providers WHERE id = ANY($1::text[])`,

@@ -7,7 +7,7 @@ import { Fault } from "../contract/errors.ts"
 import { type NewAuditEntry, appendAudit } from "../store/audit.ts"
 import type { Change } from "../store/changes.ts"
 import { completeIdempotencyKey } from "../store/idempotency.ts"
-import type { Page } from "../store/rows.ts"
+import type { Page } from "../store/pages.ts"
 import type { Database, Sql } from "../store/sql.ts"
 
 export interface ControlDeps {

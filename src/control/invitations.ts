@@ -23,6 +23,7 @@ import {
   revokeInvitation,
 } from "../store/invitations.ts"
 import { insertMembership, lockOrganization } from "../store/organizations.ts"
+import { text } from "../store/rows.ts"
 import type { Sql } from "../store/sql.ts"
 import { type User, findUser, findUserByEmail, insertUser } from "../store/users.ts"
 import { hashSecret } from "./principals.ts"
@@ -267,12 +268,13 @@ async function checkNotMember(sql: Sql, organizationId: string, email: string): 
 async function inviterOf(sql: Sql, principal: Principal, organizationId: string): Promise<string> {
   const creator = await creatorOf(sql, principal)
   if (creator !== null) return creator
-  const [owner] = await sql.query<{ user_id: string }>(
+  const owner = await text.first(
+    sql,
     `SELECT user_id FROM memberships WHERE organization_id = $1 AND role = 'primary_owner'
      ORDER BY created_at, user_id LIMIT 1`,
     [organizationId],
   )
-  if (owner) return owner.user_id
+  if (owner !== null) return owner
   throw new Fault("conflict", "Cannot invite anyone: the organization has no primary owner to invite them")
 }
 

@@ -4,8 +4,8 @@ import type { Call } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Change } from "../store/changes.ts"
 import { lockOrganization } from "../store/organizations.ts"
-import type { NewFields, ResourceRow, ResourceTable } from "../store/resources.ts"
-import type { PageRequest } from "../store/rows.ts"
+import type { ResourceRow, ResourceTable } from "../store/resources.ts"
+import type { PageRequest } from "../store/pages.ts"
 import {
   type AuditedViews,
   type ChangeScope,
@@ -20,13 +20,13 @@ import {
 import { checkVersion, etag } from "./etag.ts"
 import { toWire } from "./to-wire.ts"
 
-export interface Resource<Item extends ResourceRow, View, Defaulted extends keyof Item = never> {
+export interface Resource<Item extends ResourceRow, View, New, Changes> {
   /** In the audit log; its actions are `type.create`, `type.update` and `type.delete`. */
   readonly type: string
   /** In errors. */
   readonly noun: string
   readonly idPrefix: Parameters<Ids["next"]>[0]
-  readonly table: ResourceTable<Item, Defaulted>
+  readonly table: ResourceTable<Item, New, Changes>
   /** Of an organization, and what one more is answered. */
   readonly limit: { readonly max: number; readonly refusal: string }
   readonly versionOf: (item: Item) => bigint
@@ -38,16 +38,16 @@ export interface Resource<Item extends ResourceRow, View, Defaulted extends keyo
 }
 
 /** Infers the types of a description. */
-export const resource = <Item extends ResourceRow, View, Defaulted extends keyof Item = never>(
-  description: Resource<Item, View, Defaulted>,
-): Resource<Item, View, Defaulted> => description
+export const resource = <Item extends ResourceRow, View, New, Changes>(
+  description: Resource<Item, View, New, Changes>,
+): Resource<Item, View, New, Changes> => description
 
 type CallAt = Pick<Call, "principal" | "membership" | "request" | "idempotency" | "header">
 
 /** The handlers of a resource; what one of them checks of its own stands in the functions that it is given. */
-export function handlersOf<Item extends ResourceRow, View, Defaulted extends keyof Item>(
+export function handlersOf<Item extends ResourceRow, View, New, Changes>(
   deps: ControlDeps,
-  described: Resource<Item, View, Defaulted>,
+  described: Resource<Item, View, New, Changes>,
 ) {
   const { table, noun, toView } = described
   const show = (call: CallAt, item: Item): View => {
@@ -66,10 +66,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
       toList(await table.page(deps.database, acting(call).organizationId, call.query), toView),
     get: async (call: CallAt, id: string): Promise<View> => show(call, await find(call, id)),
     /** `fields` runs in the transaction, before the limit is looked at. */
-    create: async (
-      call: CallAt,
-      fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>,
-    ): Promise<View> =>
+    create: async (call: CallAt, fields: (scope: ChangeScope) => Promise<New>): Promise<View> =>
       await change(deps, call, async (scope) => {
         const { organizationId } = acting(call)
         const id = deps.ids.next(described.idPrefix)
@@ -79,7 +76,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
     update: async (
       call: CallAt,
       id: string,
-      changes: (scope: ChangeScope, before: Item) => Promise<Partial<Item>>,
+      changes: (scope: ChangeScope, before: Item) => Promise<Changes>,
     ): Promise<View> =>
       await change(deps, call, async (scope) => {
         const before = await lock(scope, call, id)
@@ -99,16 +96,16 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
   }
 }
 
-interface New<Item extends ResourceRow, Defaulted extends keyof Item> {
+interface Addition<New> {
   readonly id: string
   readonly organizationId: string
-  readonly fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>
+  readonly fields: (scope: ChangeScope) => Promise<New>
 }
 
-export async function add<Item extends ResourceRow, Defaulted extends keyof Item>(
+export async function add<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
-  described: Resource<Item, unknown, Defaulted>,
-  { id, organizationId, fields }: New<Item, Defaulted>,
+  described: Resource<Item, unknown, New, Changes>,
+  { id, organizationId, fields }: Addition<New>,
 ): Promise<Item> {
   const { sql, now } = scope
   const { table, limit, audited } = described
@@ -121,34 +118,33 @@ export async function add<Item extends ResourceRow, Defaulted extends keyof Item
   return item
 }
 
-export async function replace<Item extends ResourceRow, Defaulted extends keyof Item>(
+export async function replace<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
-  described: Resource<Item, unknown, Defaulted>,
+  described: Resource<Item, unknown, New, Changes>,
   {
     before,
     changes,
     verb = "update",
-  }: { readonly before: Item; readonly changes: Partial<Item>; readonly verb?: string },
+  }: { readonly before: Item; readonly changes: Changes; readonly verb?: string },
 ): Promise<Item> {
   const { table, noun, audited } = described
-  const row = await table.update(scope.sql, before.id, { ...changes, updatedAt: scope.now })
-  const after = { ...before, ...found(row, noun) }
+  const after = found(await table.update(scope.sql, before.id, { ...changes, updatedAt: scope.now }), noun)
   await record(scope, described, verb, after, difference(audited(before), audited(after)))
   return after
 }
 
-export async function remove<Item extends ResourceRow, Defaulted extends keyof Item>(
+export async function remove<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
-  described: Resource<Item, unknown, Defaulted>,
+  described: Resource<Item, unknown, New, Changes>,
   item: Item,
 ): Promise<void> {
   await described.table.remove(scope.sql, item.id)
   await record(scope, described, "delete", item, { before: described.audited(item) })
 }
 
-async function record<Item extends ResourceRow, Defaulted extends keyof Item>(
+async function record<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
-  { type, invalidates }: Resource<Item, unknown, Defaulted>,
+  { type, invalidates }: Resource<Item, unknown, New, Changes>,
   verb: string,
   item: Item,
   views: AuditedViews,

@@ -6,6 +6,7 @@ import type { Call, CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
+import { row, text, timestamp } from "../store/rows.ts"
 import {
   type Session,
   type SessionMethod,
@@ -273,17 +274,17 @@ export function toPerson({ id, email, name }: User): { id: string; email: string
   return { id, email, name }
 }
 
+const PresentSession = row({ id: text, createdAt: timestamp, expiresAt: timestamp })
+
 async function current({ database }: SessionDeps, principal: Principal | null) {
-  const [session] = await database.query<{ id: string; created_at: Date; expires_at: Date }>(
+  const session = await PresentSession.first(
+    database,
     "SELECT id, created_at, expires_at FROM sessions WHERE id = $1",
     [principal?.id ?? null],
   )
   const user = principal?.userId ? await findUser(database, principal.userId) : null
   if (!session || !user) throw sessionEnded()
-  return {
-    session: { id: session.id, createdAt: session.created_at, expiresAt: session.expires_at },
-    user,
-  }
+  return { session, user }
 }
 
 const sessionEnded = (): Fault => new Fault("invalid_credentials", "Cannot find the session: it has ended")
@@ -294,12 +295,12 @@ async function checkValid(sql: Sql, id: string): Promise<void> {
   if (!session) throw sessionEnded()
 }
 
-async function endOtherSessions(sql: Sql, userId: string, keptId: string, now: Date): Promise<string[]> {
-  const ended = await sql.query<{ id: string }>(
+function endOtherSessions(sql: Sql, userId: string, keptId: string, now: Date): Promise<string[]> {
+  return text.all(
+    sql,
     `UPDATE sessions SET revoked_at = $3 WHERE user_id = $1 AND id <> $2 AND revoked_at IS NULL RETURNING id`,
     [userId, keptId, now],
   )
-  return ended.map(({ id }) => id)
 }
 
 /** Lax: a link from elsewhere opens the console signed in, but no other site's form can write with it. */

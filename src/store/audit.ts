@@ -1,32 +1,44 @@
 /** Who did what, in one chain of hashes per organization: an entry that is changed, removed or slipped in is found. */
 import { createHash } from "node:crypto"
-import type { PrincipalKind } from "../contract/access.ts"
-import { insertNew, queryRecords, toPage } from "./rows.ts"
-import type { NewRecord, Page, PageRequest } from "./rows.ts"
+import { principalKinds } from "../contract/access.ts"
+import { type Page, type PageRequest, toPage } from "./pages.ts"
+import {
+  type NewRowOf,
+  type RowOf,
+  anyJson,
+  bigint,
+  bytes,
+  oneOf,
+  row,
+  table,
+  text,
+  timestamp,
+} from "./rows.ts"
 import type { Sql, SqlValue } from "./sql.ts"
 
-export interface AuditEntry {
-  readonly id: string
-  readonly organizationId: string
+const AuditEntry = table("audit_log", {
+  id: text,
+  organizationId: text,
   /** Place in the organization's chain, from 1. */
-  readonly position: bigint
+  position: bigint,
   /** `system` is the installation itself. */
-  readonly actorKind: PrincipalKind | "system"
-  readonly actorId: string | null
-  readonly ip: string | null
-  readonly userAgent: string | null
-  readonly action: string
-  readonly resourceType: string
-  readonly resourceId: string | null
+  actorKind: oneOf(...principalKinds, "system"),
+  actorId: text.nullable(),
+  ip: text.nullable(),
+  userAgent: text.nullable(),
+  action: text,
+  resourceType: text,
+  resourceId: text.nullable(),
   /** The resource before and after, as far as it changed; never a secret. */
-  readonly before: unknown
-  readonly after: unknown
-  readonly at: Date
-  readonly prevHash: Uint8Array
-  readonly hash: Uint8Array
-}
+  before: anyJson,
+  after: anyJson,
+  at: timestamp,
+  prevHash: bytes,
+  hash: bytes,
+})
+export type AuditEntry = RowOf<typeof AuditEntry>
 
-export type NewAuditEntry = NewRecord<Omit<AuditEntry, "position" | "prevHash" | "hash">>
+export type NewAuditEntry = Omit<NewRowOf<typeof AuditEntry>, "position" | "prevHash" | "hash">
 
 export interface AuditFilter {
   /** Any of them. */
@@ -56,11 +68,10 @@ export async function appendAudit(sql: Sql, entry: NewAuditEntry): Promise<Audit
   const before = plain(entry.before)
   const after = plain(entry.after)
   const hash = hashEntry(head.hash, { ...entry, position, before, after })
-  const appended = await insertNew<AuditEntry>(sql, "audit_log", {
+  const appended = await AuditEntry.insert(sql, {
     ...entry,
-    // As JSON text: a list would be taken for a PostgreSQL array.
-    before: before === null ? null : JSON.stringify(before),
-    after: after === null ? null : JSON.stringify(after),
+    before,
+    after,
     position,
     prevHash: head.hash,
     hash,
@@ -94,23 +105,27 @@ export async function pageAudit(
   restrict("at >=", filter.from)
   restrict("at <", filter.to)
   const text = `SELECT * FROM audit_log WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT $2`
-  return toPage(await queryRecords<AuditEntry>(sql, text, values), page.limit, ({ id }) => id)
+  return toPage(await AuditEntry.all(sql, text, values), page.limit, ({ id }) => id)
 }
 
+const Actor = row({ actorKind: AuditEntry.columns.actorKind, actorId: text.nullable() })
+const Action = row({ action: text, resourceType: text })
+
 interface AuditValues {
-  readonly actors: readonly Pick<AuditEntry, "actorKind" | "actorId">[]
+  readonly actors: readonly RowOf<typeof Actor>[]
   readonly actions: string[]
   readonly resourceTypes: string[]
 }
 
 /** What occurs in an organization's log, for filters to choose from. */
 export async function listAuditValues(sql: Sql, organizationId: string): Promise<AuditValues> {
-  const actors = await queryRecords<Pick<AuditEntry, "actorKind" | "actorId">>(
+  const actors = await Actor.all(
     sql,
     "SELECT DISTINCT actor_kind, actor_id FROM audit_log WHERE organization_id = $1 ORDER BY 1, 2 LIMIT $2",
     [organizationId, valuesMax],
   )
-  const kinds = await sql.query<{ action: string; resource_type: string }>(
+  const kinds = await Action.all(
+    sql,
     `SELECT DISTINCT action, resource_type FROM audit_log WHERE organization_id = $1
      ORDER BY action, resource_type LIMIT $2`,
     [organizationId, valuesMax],
@@ -118,18 +133,16 @@ export async function listAuditValues(sql: Sql, organizationId: string): Promise
   return {
     actors,
     actions: [...new Set(kinds.map(({ action }) => action))],
-    resourceTypes: [...new Set(kinds.map((kind) => kind.resource_type))].toSorted(),
+    resourceTypes: [...new Set(kinds.map(({ resourceType }) => resourceType))].toSorted(),
   }
 }
 
 /** Reads the whole chain, in batches, and compares every entry with its hash and the last with the head. */
 export async function verifyAudit(sql: Sql, organizationId: string): Promise<AuditVerdict> {
-  const [head] = await queryRecords<Head>(sql, "SELECT * FROM audit_heads WHERE organization_id = $1", [
-    organizationId,
-  ])
+  const head = await Head.first(sql, "SELECT * FROM audit_heads WHERE organization_id = $1", [organizationId])
   let last: Head = { position: 0n, hash: beginning }
   for (;;) {
-    const entries = await queryRecords<AuditEntry>(
+    const entries = await AuditEntry.all(
       sql,
       "SELECT * FROM audit_log WHERE organization_id = $1 AND position > $2 ORDER BY position LIMIT $3",
       [organizationId, last.position, verifyBatch],
@@ -149,30 +162,25 @@ export async function verifyAudit(sql: Sql, organizationId: string): Promise<Aud
     }
   }
   // What was appended since the head was read is beyond it, and checked above.
-  if (head !== undefined && last.position < head.position) {
+  if (head !== null && last.position < head.position) {
     return { intact: false, position: last.position + 1n, reason: "entries at the end are missing" }
   }
   return { intact: true, entries: last.position }
 }
 
-interface Head {
-  readonly position: bigint
-  readonly hash: Uint8Array
-}
+const Head = row({
+  position: bigint,
+  hash: bytes,
+})
+type Head = RowOf<typeof Head>
 
 async function lockHead(sql: Sql, organizationId: string): Promise<Head> {
   await sql.query(
     "INSERT INTO audit_heads (organization_id, position, hash) VALUES ($1, 0, $2) ON CONFLICT DO NOTHING",
     [organizationId, beginning],
   )
-  const [head] = await queryRecords<Head>(
-    sql,
-    "SELECT * FROM audit_heads WHERE organization_id = $1 FOR UPDATE",
-    [organizationId],
-  )
-  if (head === undefined)
-    throw new Error(`Cannot append to the audit log of ${organizationId}: its chain has no head`)
-  return head
+  const held = "SELECT * FROM audit_heads WHERE organization_id = $1 FOR UPDATE"
+  return await Head.one(sql, held, [organizationId])
 }
 
 function findFlaw(last: Head, entry: AuditEntry): string | null {

@@ -1,33 +1,34 @@
 /** Billing accounts: how an organization pays, and the limits on what it spends. The ledger moves the balance. */
-import { insertNew, queryRecord, queryRecords, updateRecord, type NewRecord } from "./rows.ts"
+import { type NewRowOf, type RowOf, bigint, boolean, oneOf, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface BillingAccount {
-  readonly id: string
-  readonly email: string
-  readonly mode: "prepaid" | "postpaid"
+const BillingAccount = table("billing_accounts", {
+  id: text,
+  email: text,
+  mode: oneOf("prepaid", "postpaid"),
   /** The sum of the account's ledger, in 1e-10 USD. */
-  readonly balanceTicks: bigint
-  readonly balanceCheckedAt: Date | null
-  readonly provider: string
+  balanceTicks: bigint.withDefault(),
+  balanceCheckedAt: timestamp.nullable(),
+  provider: text,
   /** Null until the payment provider knows the account. */
-  readonly providerCustomerId: string | null
+  providerCustomerId: text.nullable(),
   /** The default payment method, by the provider's name for it. */
-  readonly paymentMethodId: string | null
-  readonly paymentMethodDescription: string | null
-  readonly autoRefillEnabled: boolean
-  readonly autoRefillThresholdCents: bigint | null
-  readonly autoRefillRechargeToCents: bigint | null
-  readonly lowBalanceWarningCents: bigint | null
-  readonly spendCutoffCents: bigint | null
-  readonly spendWarningCents: bigint | null
+  paymentMethodId: text.nullable(),
+  paymentMethodDescription: text.nullable(),
+  autoRefillEnabled: boolean.withDefault(),
+  autoRefillThresholdCents: bigint.nullable(),
+  autoRefillRechargeToCents: bigint.nullable(),
+  lowBalanceWarningCents: bigint.nullable(),
+  spendCutoffCents: bigint.nullable(),
+  spendWarningCents: bigint.nullable(),
   /** What the payment provider last said when it would not know the account. */
-  readonly providerError: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
+  providerError: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
   /** Counts the changes, other than of the balance. */
-  readonly version: bigint
-}
+  version: bigint.withDefault(),
+})
+export type BillingAccount = RowOf<typeof BillingAccount>
 
 export type BillingAccountChanges = Partial<
   Omit<BillingAccount, "id" | "balanceTicks" | "createdAt" | "updatedAt" | "version">
@@ -35,13 +36,13 @@ export type BillingAccountChanges = Partial<
 
 export function insertBillingAccount(
   sql: Sql,
-  account: NewRecord<Omit<BillingAccount, "balanceTicks" | "version">, "autoRefillEnabled">,
+  account: Omit<NewRowOf<typeof BillingAccount>, "balanceTicks" | "version">,
 ): Promise<BillingAccount> {
-  return insertNew<BillingAccount>(sql, "billing_accounts", { ...account })
+  return BillingAccount.insert(sql, { ...account })
 }
 
 export function findBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return queryRecord<BillingAccount>(sql, "SELECT * FROM billing_accounts WHERE id = $1", [id])
+  return BillingAccount.first(sql, "SELECT * FROM billing_accounts WHERE id = $1", [id])
 }
 
 export function findAccountOfCustomer(
@@ -49,7 +50,7 @@ export function findAccountOfCustomer(
   provider: string,
   customerId: string,
 ): Promise<BillingAccount | null> {
-  return queryRecord<BillingAccount>(
+  return BillingAccount.first(
     sql,
     "SELECT * FROM billing_accounts WHERE provider = $1 AND provider_customer_id = $2",
     [provider, customerId],
@@ -62,7 +63,7 @@ export function listUnprovisioned(
   providers: readonly string[],
   limit: number,
 ): Promise<BillingAccount[]> {
-  return queryRecords<BillingAccount>(
+  return BillingAccount.all(
     sql,
     "SELECT * FROM billing_accounts WHERE provider_customer_id IS NULL AND provider = ANY($1) ORDER BY id LIMIT $2",
     [providers, limit],
@@ -71,9 +72,7 @@ export function listUnprovisioned(
 
 /** Holds others who lock or change it back until the transaction ends; rows that refer to it can still be inserted. */
 export function lockBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return queryRecord<BillingAccount>(sql, "SELECT * FROM billing_accounts WHERE id = $1 FOR NO KEY UPDATE", [
-    id,
-  ])
+  return BillingAccount.first(sql, "SELECT * FROM billing_accounts WHERE id = $1 FOR NO KEY UPDATE", [id])
 }
 
 export function updateBillingAccount(
@@ -82,8 +81,7 @@ export function updateBillingAccount(
   changes: BillingAccountChanges,
   updatedAt: Date,
 ): Promise<BillingAccount | null> {
-  return updateRecord<BillingAccount>(sql, {
-    table: "billing_accounts",
+  return BillingAccount.update(sql, {
     where: "id = $1",
     whereValues: [id],
     changes: { ...changes, updatedAt },

@@ -3,20 +3,21 @@
  * gateways lease what they admit, so that spent + held never passes the cutoff. A lease of a budget is a row of the same
  * table as those of accounts, under the key, a slash and the period; that of a tag has the id of its row for the key.
  */
+import { z } from "zod"
 import { periodAt } from "../base/clock.ts"
 import { derivedId } from "../base/ids.ts"
 import { fromCents, type Ticks } from "../base/money.ts"
 import { type BudgetPeriod, budgetPeriods } from "../contract/access.ts"
 import { type LeaseAnswer, type LeaseWish, extendLease, grantOf } from "./leases.ts"
-import { queryRecords } from "./rows.ts"
+import { type RowOf, bigint, boolean, integer, json, row, text, timestamp } from "./rows.ts"
 import type { Sql, Transaction } from "./sql.ts"
 
+const cents = z.number().nullable()
+const Budget = z.object({ period: z.enum(budgetPeriods), cutoff_cents: cents, warning_cents: cents })
 /** As the column holds it. */
-export interface Budget {
-  readonly period: BudgetPeriod
-  readonly cutoff_cents: number | null
-  readonly warning_cents: number | null
-}
+export type Budget = Readonly<z.infer<typeof Budget>>
+
+export const budgets = json<readonly Budget[]>(z.array(Budget))
 
 export const budgetId = (keyId: string, period: BudgetPeriod): string => `${keyId}/${period}`
 
@@ -32,11 +33,12 @@ export async function takeBudgetLease(sql: Transaction, wish: LeaseWish): Promis
   const { keyId, period } = parseBudgetId(wish.billingAccountId)
   const isOfTag = isTagBudgetId(keyId)
   // Held until the transaction ends: what two gateways take at once follows one another.
-  const [key] = await sql.query<{ budgets: readonly Budget[] }>(
+  const limited = await budgets.first(
+    sql,
     `SELECT budgets FROM ${isOfTag ? "tag_budgets" : "api_keys"} WHERE id = $1 FOR NO KEY UPDATE`,
     [keyId],
   )
-  const cutoffCents = key?.budgets.find((budget) => budget.period === period)?.cutoff_cents ?? null
+  const cutoffCents = limited?.find((budget) => budget.period === period)?.cutoff_cents ?? null
   const { spent, held, own, refused } = await readUse(sql, keyId, wish)
   const left = cutoffCents === null ? null : fromCents(cutoffCents) - spent - held
   const available = left !== null && left < 0n ? 0n : left
@@ -55,16 +57,12 @@ export async function takeBudgetLease(sql: Transaction, wish: LeaseWish): Promis
   }
 }
 
-interface Use {
-  readonly spent: Ticks
-  readonly held: Ticks
-  readonly own: Ticks
-  readonly refused: boolean
-}
+const Use = row({ spent: bigint, held: bigint, own: bigint, refused: boolean })
 
 /** One statement, one snapshot: what moves from held to spent meanwhile is in one of them. */
-async function readUse(sql: Sql, keyId: string, wish: LeaseWish): Promise<Use> {
-  const [row] = await sql.query<{ spent: string; held: string; own: string; refused: boolean }>(
+function readUse(sql: Sql, keyId: string, wish: LeaseWish): Promise<RowOf<typeof Use>> {
+  return Use.one(
+    sql,
     `SELECT
        (SELECT coalesce(sum(spent_ticks), 0) FROM key_spend WHERE key_id = $1 AND day >= $3 AND day < $5) AS spent,
        (SELECT coalesce(sum(held_ticks), 0) FROM leases WHERE billing_account_id = $2 AND month = $3) AS held,
@@ -73,13 +71,6 @@ async function readUse(sql: Sql, keyId: string, wish: LeaseWish): Promise<Use> {
        EXISTS (SELECT FROM budget_refusals WHERE budget = $2 AND starts_on = $3) AS refused`,
     [keyId, wish.billingAccountId, wish.month, wish.gatewayId, endOf(wish)],
   )
-  if (!row) throw new Error("Cannot read a budget: no row came back")
-  return {
-    spent: BigInt(row.spent),
-    held: BigInt(row.held),
-    own: BigInt(row.own),
-    refused: row.refused,
-  }
 }
 
 /** The first day after the period. */
@@ -118,6 +109,9 @@ export interface BudgetState extends Budget {
   readonly endsOn: string
 }
 
+const DaySpend = row({ keyId: text, day: text, spentTicks: bigint })
+const Refusal = row({ budget: text, startsOn: text })
+
 /** For each key, its budgets as they stand. */
 export async function readBudgetStates(
   sql: Sql,
@@ -128,12 +122,12 @@ export async function readBudgetStates(
   if (limited.length === 0) return new Map()
   const ids = limited.map(({ id }) => id)
   const earliest = budgetPeriods.map((period) => periodAt(period, nowMs).startsOn).toSorted()[0] ?? ""
-  const spends = await queryRecords<{ keyId: string; day: string; spentTicks: Ticks }>(
+  const spends = await DaySpend.all(
     sql,
     "SELECT key_id, day, spent_ticks FROM key_spend WHERE key_id = ANY ($1::text[]) AND day >= $2",
     [ids, earliest],
   )
-  const refusals = await queryRecords<{ budget: string; startsOn: string }>(
+  const refusals = await Refusal.all(
     sql,
     "SELECT budget, starts_on FROM budget_refusals WHERE budget = ANY ($1::text[])",
     [limited.flatMap(({ id, budgets }) => budgets.map(({ period }) => budgetId(id, period)))],
@@ -179,19 +173,20 @@ export async function enterKeySpend(sql: Sql, spends: readonly KeyDaySpend[]): P
   )
 }
 
-export interface TagBudget {
+const TagBudget = row({
   /** Of the tag, whatever its budgets are: what was spent under earlier ones still counts. */
-  readonly id: string
-  readonly organizationId: string
-  readonly tagKey: string
-  readonly tagValue: string
-  readonly budgets: readonly Budget[]
+  id: text,
+  organizationId: text,
+  tagKey: text,
+  tagValue: text,
+  budgets: budgets,
   /** With a burst; both null for no limit. */
-  readonly rateLimitPerMinute: number | null
-  readonly rateLimitBurst: number | null
-  readonly tokensPerMinute: bigint | null
-  readonly updatedAt: Date
-}
+  rateLimitPerMinute: integer.nullable(),
+  rateLimitBurst: integer.nullable(),
+  tokensPerMinute: bigint.nullable(),
+  updatedAt: timestamp,
+})
+export type TagBudget = RowOf<typeof TagBudget>
 
 type Tag = Pick<TagBudget, "organizationId" | "tagKey" | "tagValue">
 
@@ -203,7 +198,7 @@ export const tagBudgetId = ({ organizationId, tagKey, tagValue }: Tag): string =
   derivedId(prefix, 0, `${organizationId}\n${tagKey}\n${tagValue}`)
 
 export function listTagBudgets(sql: Sql, organizationId: string): Promise<TagBudget[]> {
-  return queryRecords<TagBudget>(
+  return TagBudget.all(
     sql,
     "SELECT * FROM tag_budgets WHERE organization_id = $1 ORDER BY tag_key, tag_value",
     [organizationId],

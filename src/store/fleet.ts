@@ -1,13 +1,14 @@
 /** What the gateways of an installation know of each other: how each stands, and which workers are drained. */
-import { queryRecords } from "./rows.ts"
+import { type RowOf, row, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-interface GatewayRow {
-  readonly id: string
+const GatewayRow = row({
+  id: text,
   /** JSON. */
-  readonly report: string
-  readonly seenAt: Date
-}
+  report: text,
+  seenAt: timestamp,
+})
+type GatewayRow = RowOf<typeof GatewayRow>
 
 export async function saveGateway(sql: Sql, { id, report, seenAt }: GatewayRow): Promise<void> {
   await sql.query(
@@ -24,7 +25,7 @@ export async function removeGateway(sql: Sql, id: string): Promise<void> {
 /** Those not seen since are forgotten. */
 export async function listGateways(sql: Sql, since: Date): Promise<GatewayRow[]> {
   await sql.query("DELETE FROM gateways WHERE seen_at < $1", [since])
-  return await queryRecords<GatewayRow>(sql, "SELECT id, report, seen_at FROM gateways ORDER BY id", [])
+  return await GatewayRow.all(sql, "SELECT id, report, seen_at FROM gateways ORDER BY id", [])
 }
 
 export async function drainWorker(sql: Sql, workerId: string, drainedAt: Date): Promise<void> {
@@ -38,10 +39,6 @@ export async function undrainWorker(sql: Sql, workerId: string): Promise<void> {
   await sql.query("DELETE FROM drained_workers WHERE worker_id = $1", [workerId])
 }
 
-export async function listDrainedWorkers(sql: Sql): Promise<string[]> {
-  const rows = await sql.query<{ worker_id: string }>(
-    "SELECT worker_id FROM drained_workers ORDER BY worker_id",
-    [],
-  )
-  return rows.map(({ worker_id }) => worker_id)
+export function listDrainedWorkers(sql: Sql): Promise<string[]> {
+  return text.all(sql, "SELECT worker_id FROM drained_workers ORDER BY worker_id")
 }

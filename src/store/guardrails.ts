@@ -1,32 +1,31 @@
 /** Guardrails of organizations. */
-import type { GuardrailSettings, Recognizer } from "../contract/guardrails/guardrails.ts"
-import { resourceTable } from "./resources.ts"
+import { guardrailActions, guardrailStages, recognizers } from "../contract/guardrails/guardrails.ts"
+import { resourceColumns, resourceTable } from "./resources.ts"
+import { type RowOf, bigint, boolean, integer, oneOf, table, text } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface Guardrail {
-  readonly id: string
-  readonly organizationId: string
-  readonly name: string
-  readonly questionSet: string
-  readonly recognizers: readonly Recognizer[]
-  readonly apiKeyId: string | null
-  readonly model: string | null
-  readonly stage: GuardrailSettings["stage"]
-  readonly action: GuardrailSettings["action"]
-  readonly routeModel: string | null
-  readonly onAbstain: GuardrailSettings["on_abstain"]
-  readonly onError: GuardrailSettings["on_error"]
-  readonly release: GuardrailSettings["release"]
-  readonly windowCharacters: number
-  readonly holdBackCharacters: number
-  readonly enabled: boolean
-  readonly createdBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly version: bigint
-}
+const Guardrail = table("guardrails", {
+  ...resourceColumns,
+  name: text,
+  questionSet: text,
+  recognizers: oneOf(...recognizers).list(),
+  apiKeyId: text.nullable(),
+  model: text.nullable(),
+  stage: oneOf(...guardrailStages),
+  action: oneOf(...guardrailActions),
+  routeModel: text.nullable(),
+  onAbstain: oneOf("pass", "act"),
+  onError: oneOf("open", "closed"),
+  release: oneOf("window", "end"),
+  windowCharacters: integer,
+  holdBackCharacters: integer,
+  enabled: boolean,
+  createdBy: text.nullable(),
+  version: bigint.withDefault(),
+})
+export type Guardrail = RowOf<typeof Guardrail>
 
-export const guardrails = resourceTable<Guardrail, "version">({ table: "guardrails" })
+export const guardrails = resourceTable({ table: Guardrail, listed: Guardrail })
 
 /** In the order in which they are asked. */
 export const listEnabledGuardrails = (sql: Sql, organizationId: string): Promise<Guardrail[]> =>

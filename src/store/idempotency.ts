@@ -1,5 +1,6 @@
 /** Remembers the answers to writes, so that a repeated request is answered again instead of done again. */
-import { queryRecord } from "./rows.ts"
+import { z } from "zod"
+import { type RowOf, bytes, integer, json, row, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface IdempotencyClaim {
@@ -32,13 +33,14 @@ export type ClaimOutcome =
 
 const claimAttemptsMax = 3
 
-interface KeyRow {
-  readonly requestHash: Uint8Array
-  readonly createdAt: Date
-  readonly status: number | null
-  readonly body: string | null
-  readonly headers: Readonly<Record<string, string>>
-}
+const KeyRow = row({
+  requestHash: bytes,
+  createdAt: timestamp,
+  status: integer.nullable(),
+  body: text.nullable(),
+  headers: json(z.record(z.string(), z.string())),
+})
+type KeyRow = RowOf<typeof KeyRow>
 
 /**
  * Takes the key for this attempt when it is new, forgotten, or held by a dead attempt at the same request; else answers
@@ -61,7 +63,7 @@ export async function claimIdempotencyKey(sql: Sql, claim: IdempotencyClaim): Pr
 }
 
 async function take(sql: Sql, claim: IdempotencyClaim): Promise<Date | null> {
-  const taken = await queryRecord<Pick<KeyRow, "createdAt">>(
+  return await timestamp.first(
     sql,
     `INSERT INTO idempotency_keys AS k (scope, key, request_hash, attempt_id, created_at, running_until, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -80,14 +82,10 @@ async function take(sql: Sql, claim: IdempotencyClaim): Promise<Date | null> {
       claim.expiresAt,
     ],
   )
-  return taken?.createdAt ?? null
 }
 
 function findHeld(sql: Sql, { scope, key }: IdempotencyClaim): Promise<KeyRow | null> {
-  return queryRecord<KeyRow>(sql, "SELECT * FROM idempotency_keys WHERE scope = $1 AND key = $2", [
-    scope,
-    key,
-  ])
+  return KeyRow.first(sql, "SELECT * FROM idempotency_keys WHERE scope = $1 AND key = $2", [scope, key])
 }
 
 /** Best in the transaction of the work. Returns false when another attempt has taken over: then the work must not commit. */

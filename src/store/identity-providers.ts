@@ -1,43 +1,45 @@
 /** Workload identity: the providers whom an organization trusts to vouch for its workloads, and the keys that tokens are signed with. */
-import type { Permission } from "../contract/access.ts"
+import { z } from "zod"
+import { permissions } from "../contract/access.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import { resourceTable } from "./resources.ts"
-import { queryRecord, insertNew, queryRecords } from "./rows.ts"
+import { type RowOf, bigint, boolean, json, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface OidcConfig {
-  readonly type: "oidc"
-  readonly issuer_uri: string
-  readonly allowed_audiences: readonly string[]
+const texts = z.array(z.string()).readonly()
+
+const OidcConfig = z.object({
+  type: z.literal("oidc"),
+  issuer_uri: z.string(),
+  allowed_audiences: texts,
   /** A static key set; null finds the keys by discovery. */
-  readonly jwks: unknown
-}
+  jwks: z.unknown(),
+})
+export type OidcConfig = Readonly<z.infer<typeof OidcConfig>>
 
-export interface X509Config {
-  readonly type: "x509"
-  /** PEM, one certificate each. */
-  readonly trust_anchors: readonly string[]
-  readonly intermediate_cas: readonly string[]
-}
+/** PEM, one certificate each. */
+const X509Config = z.object({ type: z.literal("x509"), trust_anchors: texts, intermediate_cas: texts })
+export type X509Config = Readonly<z.infer<typeof X509Config>>
 
-interface AuthorizationRule {
-  readonly condition: string
-  readonly permissions: readonly Permission[]
-}
+const AuthorizationRule = z.object({
+  condition: z.string(),
+  permissions: z.array(z.enum(permissions)).readonly(),
+})
 
-export interface IdentityProvider {
-  readonly id: string
-  readonly organizationId: string
-  readonly name: string
-  readonly active: boolean
-  readonly config: OidcConfig | X509Config
-  readonly attributeCondition: string | null
-  readonly attributeTransformations: Readonly<Record<string, string>>
-  readonly authorizationRules: readonly AuthorizationRule[]
-  readonly policyRevision: bigint
-  readonly createdAt: Date
-  readonly updatedAt: Date
-}
+const IdentityProvider = table("workload_identity_providers", {
+  id: text,
+  organizationId: text,
+  name: text,
+  active: boolean,
+  config: json<OidcConfig | X509Config>(z.union([OidcConfig, X509Config])),
+  attributeCondition: text.nullable(),
+  attributeTransformations: json<Readonly<Record<string, string>>>(z.record(z.string(), z.string())),
+  authorizationRules: json(z.array(AuthorizationRule).readonly()),
+  policyRevision: bigint.withDefault(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+})
+export type IdentityProvider = RowOf<typeof IdentityProvider>
 
 export type IdentityProviderChanges = Partial<
   Pick<
@@ -49,9 +51,9 @@ export type IdentityProviderChanges = Partial<
 /** What a name that is taken breaks. */
 export const providerNameConstraint = "workload_identity_providers_name"
 
-export const identityProviders = resourceTable<IdentityProvider, "policyRevision">({
-  table: "workload_identity_providers",
-  json: ["authorizationRules"],
+export const identityProviders = resourceTable({
+  table: IdentityProvider,
+  listed: IdentityProvider,
   versionColumn: "policy_revision",
 })
 
@@ -60,7 +62,7 @@ export async function findProviderAndOrganization(
   sql: Sql,
   id: string,
 ): Promise<{ provider: IdentityProvider; organization: Organization } | null> {
-  const provider = await queryRecord<IdentityProvider>(
+  const provider = await IdentityProvider.first(
     sql,
     "SELECT * FROM workload_identity_providers WHERE id = $1",
     [id],
@@ -75,12 +77,12 @@ export const listIdentityProviders = async (sql: Sql, organizationId: string): P
 
 /** Ids of active providers of certificates in organizations that exist; `limit` of them. */
 export async function listActiveX509Ids(sql: Sql, limit: number): Promise<string[]> {
-  const rows = await sql.query<{ id: string }>(
+  return await text.all(
+    sql,
     `SELECT p.id FROM workload_identity_providers p JOIN organizations o ON o.id = p.organization_id
      WHERE p.active AND p.config ->> 'type' = 'x509' AND o.deleted_at IS NULL ORDER BY p.id LIMIT $1`,
     [limit],
   )
-  return rows.map(({ id }) => id)
 }
 
 export async function hasActiveProviders(sql: Sql): Promise<boolean> {
@@ -88,21 +90,22 @@ export async function hasActiveProviders(sql: Sql): Promise<boolean> {
   return rows.length > 0
 }
 
-export interface SigningKey {
-  readonly id: string
-  readonly publicJwk: Readonly<Record<string, unknown>>
-  readonly createdAt: Date
+const SigningKey = table("workload_signing_keys", {
+  id: text,
+  publicJwk: json(z.record(z.string(), z.unknown()).readonly()),
+  createdAt: timestamp,
   /** When the last token that it may have signed has expired. */
-  readonly expiresAt: Date
-}
+  expiresAt: timestamp,
+})
+export type SigningKey = RowOf<typeof SigningKey>
 
 export function insertSigningKey(sql: Sql, key: SigningKey): Promise<SigningKey> {
-  return insertNew<SigningKey>(sql, "workload_signing_keys", { ...key })
+  return SigningKey.insert(sql, { ...key })
 }
 
 /** Oldest first, without expired ones. */
 export function listSigningKeys(sql: Sql, now: Date): Promise<SigningKey[]> {
-  return queryRecords<SigningKey>(
+  return SigningKey.all(
     sql,
     "SELECT * FROM workload_signing_keys WHERE expires_at > $1 ORDER BY created_at, id",
     [now],

@@ -1,28 +1,27 @@
 /** Invitations to an organization: open until accepted, revoked or expired; one open at a time for each address. */
-import type { Role } from "../contract/access.ts"
-import { insertRecord, queryRecord, queryRecords, type NewRecord } from "./rows.ts"
+import { roles } from "../contract/access.ts"
+import { type NewRowOf, type RowOf, bytes, oneOf, row, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface Invitation {
-  readonly id: string
-  readonly organizationId: string
-  readonly email: string
-  readonly role: Role
+const Invitation = table("invitations", {
+  id: text,
+  organizationId: text,
+  email: text,
+  role: oneOf(...roles),
   /** SHA-256 of the token that accepts it. */
-  readonly tokenHash: Uint8Array
-  readonly invitedBy: string
-  readonly createdAt: Date
-  readonly expiresAt: Date
-  readonly acceptedAt: Date | null
-  readonly acceptedBy: string | null
-  readonly revokedAt: Date | null
-}
+  tokenHash: bytes,
+  invitedBy: text,
+  createdAt: timestamp,
+  expiresAt: timestamp,
+  acceptedAt: timestamp.nullable(),
+  acceptedBy: text.nullable(),
+  revokedAt: timestamp.nullable(),
+})
+export type Invitation = RowOf<typeof Invitation>
 
 /** An invitation with who sent it. */
-export interface SentInvitation extends Invitation {
-  readonly inviterEmail: string
-  readonly inviterName: string | null
-}
+const SentInvitation = row({ ...Invitation.columns, inviterEmail: text, inviterName: text.nullable() })
+export type SentInvitation = RowOf<typeof SentInvitation>
 
 const withInviter = `
   SELECT i.*, u.email AS inviter_email, u.name AS inviter_name
@@ -32,7 +31,7 @@ const isOpen = "accepted_at IS NULL AND revoked_at IS NULL"
 /** Returns null when an invitation for the address is open. An expired one is replaced. */
 export async function insertInvitation(
   sql: Sql,
-  invitation: NewRecord<Invitation>,
+  invitation: NewRowOf<typeof Invitation>,
 ): Promise<Invitation | null> {
   const { organizationId, email, createdAt } = invitation
   await sql.query(
@@ -41,25 +40,30 @@ export async function insertInvitation(
     [organizationId, email, createdAt],
   )
   const onConflict = `ON CONFLICT (organization_id, lower(email)) WHERE ${isOpen} DO NOTHING`
-  return insertRecord<Invitation>(sql, "invitations", { ...invitation }, onConflict)
+  return Invitation.insertIfNew(sql, { ...invitation }, onConflict)
 }
 
 /** Also answers one that is no longer open. */
 export function findInvitation(sql: Sql, organizationId: string, id: string): Promise<SentInvitation | null> {
-  return queryRecord(sql, `${withInviter} WHERE i.organization_id = $1 AND i.id = $2`, [organizationId, id])
+  return SentInvitation.first(sql, `${withInviter} WHERE i.organization_id = $1 AND i.id = $2`, [
+    organizationId,
+    id,
+  ])
 }
 
 /** Also answers one that is no longer open. */
 export function findInvitationByTokenHash(sql: Sql, tokenHash: Uint8Array): Promise<Invitation | null> {
-  return queryRecord<Invitation>(sql, "SELECT * FROM invitations WHERE token_hash = $1", [tokenHash])
+  return Invitation.first(sql, "SELECT * FROM invitations WHERE token_hash = $1", [tokenHash])
 }
+
+const InvitationDetails = row({ ...SentInvitation.columns, organizationName: text })
 
 /** With the names that an invited person needs to decide; also returns one that is no longer open. */
 export function findInvitationDetails(
   sql: Sql,
   tokenHash: Uint8Array,
-): Promise<(SentInvitation & { readonly organizationName: string }) | null> {
-  return queryRecord(
+): Promise<RowOf<typeof InvitationDetails> | null> {
+  return InvitationDetails.first(
     sql,
     `SELECT i.*, u.email AS inviter_email, u.name AS inviter_name, o.name AS organization_name
      FROM invitations i JOIN users u ON u.id = i.invited_by JOIN organizations o ON o.id = i.organization_id
@@ -74,7 +78,7 @@ export function listPendingInvitations(
   organizationId: string,
   now: Date,
 ): Promise<SentInvitation[]> {
-  return queryRecords(
+  return SentInvitation.all(
     sql,
     `${withInviter} WHERE i.organization_id = $1 AND ${isOpen} AND i.expires_at > $2 ORDER BY i.id DESC`,
     [organizationId, now],
@@ -88,7 +92,7 @@ export function renewInvitation(
   id: string,
   renewal: Pick<Invitation, "tokenHash" | "expiresAt">,
 ): Promise<Invitation | null> {
-  return queryRecord<Invitation>(
+  return Invitation.first(
     sql,
     `UPDATE invitations SET token_hash = $3, expires_at = $4 WHERE organization_id = $1 AND id = $2 AND ${isOpen}
      RETURNING *`,
@@ -103,7 +107,7 @@ export function acceptInvitation(
   userId: string,
   now: Date,
 ): Promise<Invitation | null> {
-  return queryRecord<Invitation>(
+  return Invitation.first(
     sql,
     `UPDATE invitations SET accepted_at = $3, accepted_by = $2 WHERE id = $1 AND ${isOpen} AND expires_at > $3
      RETURNING *`,
@@ -118,7 +122,7 @@ export function revokeInvitation(
   id: string,
   revokedAt: Date,
 ): Promise<Invitation | null> {
-  return queryRecord<Invitation>(
+  return Invitation.first(
     sql,
     `UPDATE invitations SET revoked_at = $3 WHERE organization_id = $1 AND id = $2 AND ${isOpen} RETURNING *`,
     [organizationId, id, revokedAt],

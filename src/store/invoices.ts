@@ -1,41 +1,46 @@
 /** Invoices: one per account and calendar month with anything in it, numbered without gaps. */
 import type { Ticks } from "../base/money.ts"
-import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "./rows.ts"
+import type { Page, PageRequest } from "./pages.ts"
+import { type RowOf, bigint, integer, oneOf, row, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface Invoice {
-  readonly id: string
-  readonly billingAccountId: string
+const Invoice = table("invoices", {
+  id: text,
+  billingAccountId: text,
   /** From 1, per account. */
-  readonly number: number
-  readonly mode: "prepaid" | "postpaid"
-  readonly billedTo: string
+  number: integer,
+  mode: oneOf("prepaid", "postpaid"),
+  billedTo: text,
   /** The first day, and the day after the last. */
-  readonly periodStart: string
-  readonly periodEnd: string
+  periodStart: text,
+  periodEnd: text,
   /** Entries of the ledger up to here are on this invoice or an earlier one, if they are of its months. */
-  readonly throughLedgerId: bigint
-  readonly usageTicks: Ticks
-  readonly creditTicks: Ticks
-  readonly carriedInTicks: Ticks
-  readonly carriedOutTicks: Ticks
-  readonly dueCents: bigint
-  readonly status: "paid" | "open" | "payment_failed"
-  readonly issuedAt: Date
-  readonly paidAt: Date | null
-}
+  throughLedgerId: bigint,
+  usageTicks: bigint,
+  creditTicks: bigint,
+  carriedInTicks: bigint,
+  carriedOutTicks: bigint,
+  dueCents: bigint,
+  status: oneOf("paid", "open", "payment_failed"),
+  issuedAt: timestamp,
+  paidAt: timestamp.nullable(),
+})
+export type Invoice = RowOf<typeof Invoice>
 
-export interface InvoiceLine {
-  readonly model: string
-  readonly sequences: bigint
-  readonly inputTokens: bigint
-  readonly cachedInputTokens: bigint
-  readonly outputTokens: bigint
-  readonly amountTicks: Ticks
-}
+const InvoiceLine = row({
+  model: text,
+  sequences: bigint,
+  inputTokens: bigint,
+  cachedInputTokens: bigint,
+  outputTokens: bigint,
+  amountTicks: bigint,
+})
+export type InvoiceLine = RowOf<typeof InvoiceLine>
+
+const StoredLine = table("invoice_lines", { invoiceId: text, position: integer, ...InvoiceLine.columns })
 
 export function findLastInvoice(sql: Sql, billingAccountId: string): Promise<Invoice | null> {
-  return queryRecord<Invoice>(
+  return Invoice.first(
     sql,
     "SELECT * FROM invoices WHERE billing_account_id = $1 ORDER BY number DESC LIMIT 1",
     [billingAccountId],
@@ -43,14 +48,14 @@ export function findLastInvoice(sql: Sql, billingAccountId: string): Promise<Inv
 }
 
 export function findInvoice(sql: Sql, billingAccountId: string, id: string): Promise<Invoice | null> {
-  return queryRecord<Invoice>(sql, "SELECT * FROM invoices WHERE billing_account_id = $1 AND id = $2", [
+  return Invoice.first(sql, "SELECT * FROM invoices WHERE billing_account_id = $1 AND id = $2", [
     billingAccountId,
     id,
   ])
 }
 
 export function pageInvoices(sql: Sql, billingAccountId: string, page: PageRequest): Promise<Page<Invoice>> {
-  return pageNewest<Invoice>(
+  return Invoice.page(
     sql,
     { text: "SELECT * FROM invoices WHERE billing_account_id = $1", values: [billingAccountId] },
     page,
@@ -58,7 +63,7 @@ export function pageInvoices(sql: Sql, billingAccountId: string, page: PageReque
 }
 
 export function listInvoiceLines(sql: Sql, invoiceId: string): Promise<InvoiceLine[]> {
-  return queryRecords<InvoiceLine>(
+  return InvoiceLine.all(
     sql,
     `SELECT model, sequences, input_tokens, cached_input_tokens, output_tokens, amount_ticks
      FROM invoice_lines WHERE invoice_id = $1 ORDER BY position`,
@@ -71,9 +76,9 @@ export async function insertInvoice(
   invoice: Invoice,
   lines: readonly InvoiceLine[],
 ): Promise<void> {
-  await insertNew<Invoice>(sql, "invoices", { ...invoice })
+  await Invoice.insert(sql, { ...invoice })
   for (const [position, line] of lines.entries())
-    await insertNew(sql, "invoice_lines", { invoiceId: invoice.id, position, ...line })
+    await StoredLine.insert(sql, { invoiceId: invoice.id, position, ...line })
 }
 
 export async function markInvoice(
@@ -99,6 +104,10 @@ export interface InvoiceContent {
   readonly throughLedgerId: bigint
 }
 
+const { mode } = Invoice.columns
+const UsageLine = row({ mode, ...InvoiceLine.columns })
+const CreditSum = row({ mode, credit: bigint, granted: bigint })
+
 /** What belongs on the next invoice: entries before the end of its period that are on no earlier one. */
 export async function readInvoiceContent(
   sql: Sql,
@@ -107,7 +116,7 @@ export async function readInvoiceContent(
   last: Pick<Invoice, "throughLedgerId" | "periodEnd"> | null,
 ): Promise<InvoiceContent> {
   const values = [billingAccountId, periodEnd, last?.throughLedgerId ?? 0n, last?.periodEnd ?? "1970-01-01"]
-  const lines = await queryRecords<Record<keyof InvoiceLine, string> & { readonly mode: Invoice["mode"] }>(
+  const lines = await UsageLine.all(
     sql,
     `SELECT mode, model, sum(sequences) AS sequences, sum(input_tokens) AS input_tokens,
        sum(cached_input_tokens) AS cached_input_tokens, sum(output_tokens) AS output_tokens, -sum(amount_ticks) AS amount_ticks
@@ -116,44 +125,39 @@ export async function readInvoiceContent(
      GROUP BY mode, model ORDER BY sum(amount_ticks), model`,
     values,
   )
-  const sums = await sql.query<{ mode: Invoice["mode"]; credit: string; granted: string }>(
+  const sums = await CreditSum.all(
+    sql,
     `SELECT mode, coalesce(sum(amount_ticks), 0) AS credit,
        coalesce(sum(amount_ticks) FILTER (WHERE kind <> 'purchase'), 0) AS granted
      FROM ledger WHERE billing_account_id = $1 AND kind IN ('credit', 'purchase', 'adjustment')
        AND at < $2::date AND NOT (id <= $3 AND at < $4::date) GROUP BY mode`,
     values,
   )
-  const [end] = await sql.query<{ id: bigint | null }>(
-    "SELECT max(id) AS id FROM ledger WHERE billing_account_id = $1",
+  const throughLedgerId = await bigint.one(
+    sql,
+    "SELECT coalesce(max(id), 0) FROM ledger WHERE billing_account_id = $1",
     [billingAccountId],
   )
   const mode = [...lines, ...sums].some((one) => one.mode === "postpaid") ? "postpaid" : "prepaid"
   const sum = sums.find((one) => one.mode === mode)
   return {
     mode,
-    lines: lines
-      .filter((line) => line.mode === mode)
-      .map((line) => ({
-        model: line.model,
-        sequences: BigInt(line.sequences),
-        inputTokens: BigInt(line.inputTokens),
-        cachedInputTokens: BigInt(line.cachedInputTokens),
-        outputTokens: BigInt(line.outputTokens),
-        amountTicks: BigInt(line.amountTicks),
-      })),
-    creditTicks: BigInt(sum?.credit ?? 0),
-    grantedTicks: BigInt(sum?.granted ?? 0),
-    throughLedgerId: end?.id ?? 0n,
+    lines: lines.flatMap(({ mode: own, ...line }) => (own === mode ? [line] : [])),
+    creditTicks: sum?.credit ?? 0n,
+    grantedTicks: sum?.granted ?? 0n,
+    throughLedgerId,
   }
 }
+
+const AccountToInvoice = row({ id: text, createdAt: timestamp, invoicedTo: text.nullable() })
 
 /** Accounts older than the month that have no invoice for it; with where their invoices ended. */
 export function listAccountsToInvoice(
   sql: Sql,
   month: string,
   limit: number,
-): Promise<{ readonly id: string; readonly createdAt: Date; readonly invoicedTo: string | null }[]> {
-  return queryRecords(
+): Promise<RowOf<typeof AccountToInvoice>[]> {
+  return AccountToInvoice.all(
     sql,
     `SELECT b.id, b.created_at, m.month AS invoiced_to
      FROM billing_accounts b LEFT JOIN invoiced_months m ON m.billing_account_id = b.id
@@ -172,16 +176,18 @@ export async function noteInvoiced(sql: Sql, billingAccountId: string, month: st
   )
 }
 
+const InvoiceToCharge = row({ ...Invoice.columns, tries: integer })
+
 /** Postpaid invoices to be charged: never tried, or declined long enough ago, on accounts that can pay. */
 export function listInvoicesToCharge(
   sql: Sql,
   triedBefore: Date,
   triesMax: number,
   limit: number,
-): Promise<(Invoice & { readonly tries: number })[]> {
-  return queryRecords(
+): Promise<RowOf<typeof InvoiceToCharge>[]> {
+  return InvoiceToCharge.all(
     sql,
-    `SELECT i.*, t.tries::int AS tries FROM invoices i JOIN billing_accounts b ON b.id = i.billing_account_id
+    `SELECT i.*, t.tries FROM invoices i JOIN billing_accounts b ON b.id = i.billing_account_id
      CROSS JOIN LATERAL (SELECT count(*) AS tries, max(p.updated_at) AS last,
          bool_or(p.status NOT IN ('failed', 'succeeded')) AS pending
        FROM purchases p WHERE p.invoice_id = i.id) t

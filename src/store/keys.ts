@@ -1,39 +1,51 @@
 /** API keys: what they may do, and the hashes that their secrets are compared with. */
-import type { Permission, Role } from "../contract/access.ts"
-import type { Budget } from "./budgets.ts"
-import { insertNew, pageNewest, queryRecord, queryRecords, updateRecord } from "./rows.ts"
-import type { NewRecord, Page, PageRequest } from "./rows.ts"
+import { type Role, permissions, roles } from "../contract/access.ts"
+import { budgets } from "./budgets.ts"
+import type { Page, PageRequest } from "./pages.ts"
+import {
+  type NewRowOf,
+  type RowOf,
+  bigint,
+  bytes,
+  integer,
+  oneOf,
+  row,
+  table,
+  text,
+  timestamp,
+} from "./rows.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import type { Sql } from "./sql.ts"
 
-export interface Key {
-  readonly id: string
-  readonly organizationId: string
-  readonly name: string
-  readonly permissions: readonly Permission[]
-  readonly scope: "organization" | "user"
+const Key = table("api_keys", {
+  id: text,
+  organizationId: text,
+  name: text,
+  permissions: oneOf(...permissions).list(),
+  scope: oneOf("organization", "user"),
   /** Set exactly when the scope is `user`. */
-  readonly userId: string | null
+  userId: text.nullable(),
   /** SHA-256 of the secret. */
-  readonly secretHash: Uint8Array
+  secretHash: bytes,
   /** The secret before the last rotation, good until previousExpiresAt. */
-  readonly previousSecretHash: Uint8Array | null
-  readonly previousExpiresAt: Date | null
-  readonly createdBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly expiresAt: Date | null
-  readonly lastUsedAt: Date | null
-  readonly revokedAt: Date | null
-  readonly rateLimitPerMinute: number | null
-  readonly rateLimitBurst: number | null
-  readonly tokensPerMinute: bigint | null
-  readonly allowedModels: readonly string[] | null
-  readonly allowedNetworks: readonly string[] | null
-  readonly budgets: readonly Budget[]
+  previousSecretHash: bytes.nullable(),
+  previousExpiresAt: timestamp.nullable(),
+  createdBy: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  expiresAt: timestamp.nullable(),
+  lastUsedAt: timestamp.nullable(),
+  revokedAt: timestamp.nullable(),
+  rateLimitPerMinute: integer.nullable(),
+  rateLimitBurst: integer.nullable(),
+  tokensPerMinute: bigint.nullable(),
+  allowedModels: text.list().nullable(),
+  allowedNetworks: text.list().nullable(),
+  budgets: budgets.withDefault(),
   /** Counts the changes. */
-  readonly version: bigint
-}
+  version: bigint.withDefault(),
+})
+export type Key = RowOf<typeof Key>
 
 export type KeyLimitColumns = Pick<Key, "tokensPerMinute" | "allowedModels" | "allowedNetworks" | "budgets">
 
@@ -50,25 +62,19 @@ type KeyChanges = Partial<
   Pick<Key, "name" | "permissions" | "expiresAt" | "rateLimitPerMinute" | "rateLimitBurst"> & KeyLimitColumns
 >
 
-export function insertKey(sql: Sql, key: NewRecord<Key, "version" | "budgets">): Promise<Key> {
-  return insertNew<Key>(sql, "api_keys", toColumns(key))
-}
-
-/** A list is stored as JSON. */
-function toColumns({ budgets, ...rest }: Partial<Key>): Record<string, unknown> {
-  return { ...rest, ...(budgets === undefined ? {} : { budgets: JSON.stringify(budgets) }) }
+export function insertKey(sql: Sql, key: NewRowOf<typeof Key>): Promise<Key> {
+  return Key.insert(sql, key)
 }
 
 /** Also returns a revoked one. */
 export function findKey(sql: Sql, organizationId: string, id: string): Promise<Key | null> {
-  return queryRecord<Key>(sql, "SELECT * FROM api_keys WHERE organization_id = $1 AND id = $2", [
-    organizationId,
-    id,
-  ])
+  return Key.first(sql, "SELECT * FROM api_keys WHERE organization_id = $1 AND id = $2", [organizationId, id])
 }
 
+const KeyOfMember = row({ ...Key.columns, role: oneOf(...roles).nullable() })
+
 export async function findKeyPrincipal(sql: Sql, id: string): Promise<KeyPrincipal | null> {
-  const found = await queryRecord<Key & { role: Role | null }>(
+  const found = await KeyOfMember.first(
     sql,
     `SELECT k.*, m.role FROM api_keys k
      LEFT JOIN memberships m ON m.organization_id = k.organization_id AND m.user_id = k.user_id WHERE k.id = $1`,
@@ -83,7 +89,7 @@ export async function findKeyPrincipal(sql: Sql, id: string): Promise<KeyPrincip
 /** Newest first, without revoked ones. */
 export async function pageKeys(sql: Sql, organizationId: string, page: PageRequest): Promise<Page<Key>> {
   const text = "SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL"
-  return pageNewest<Key>(sql, { text, values: [organizationId] }, page)
+  return Key.page(sql, { text, values: [organizationId] }, page)
 }
 
 /** Keys that are not revoked. */
@@ -99,7 +105,7 @@ const budgetedMax = 1_000
 
 /** Keys that end in that time, the first to end first. */
 export function listExpiringKeys(sql: Sql, organizationId: string, expiry: Expiry): Promise<Key[]> {
-  return queryRecords<Key>(
+  return Key.all(
     sql,
     `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL
        AND expires_at > $2 AND expires_at <= $3 AND ($4::text IS NULL OR id = $4)
@@ -110,7 +116,7 @@ export function listExpiringKeys(sql: Sql, organizationId: string, expiry: Expir
 
 /** The keys with a budget. */
 export function listBudgetedKeys(sql: Sql, organizationId: string, id: string | null): Promise<Key[]> {
-  return queryRecords<Key>(
+  return Key.all(
     sql,
     `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL AND budgets <> '[]'
        AND ($2::text IS NULL OR id = $2) ORDER BY id LIMIT ${budgetedMax}`,
@@ -119,11 +125,7 @@ export function listBudgetedKeys(sql: Sql, organizationId: string, id: string | 
 }
 
 export async function countKeys(sql: Sql, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    "SELECT count(*)::int AS count FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL",
-    [organizationId],
-  )
-  return row?.count ?? 0
+  return await Key.count(sql, "organization_id = $1 AND revoked_at IS NULL", [organizationId])
 }
 
 /** Returns null when there is no such key or it is revoked; so do the changes below. */
@@ -133,7 +135,7 @@ export function updateKey(
   id: string,
   changes: KeyChanges & { readonly updatedAt: Date },
 ): Promise<Key | null> {
-  return changeKey(sql, [organizationId, id], { changes: toColumns(changes) })
+  return changeKey(sql, [organizationId, id], { changes })
 }
 
 interface Rotation {
@@ -173,7 +175,7 @@ export function revokeKeysOfMember(
   userId: string,
   revokedAt: Date,
 ): Promise<Key[]> {
-  return queryRecords<Key>(
+  return Key.all(
     sql,
     `UPDATE api_keys SET revoked_at = $3, updated_at = $3, version = version + 1
      WHERE organization_id = $1 AND user_id = $2 AND revoked_at IS NULL RETURNING *`,
@@ -198,10 +200,9 @@ export async function touchKeys(sql: Sql, uses: ReadonlyMap<string, Date>): Prom
 function changeKey(
   sql: Sql,
   whereValues: readonly [organizationId: string, id: string],
-  { changes, also }: { changes: Record<string, unknown>; also?: string },
+  { changes, also }: { changes: Partial<Key>; also?: string },
 ): Promise<Key | null> {
-  return updateRecord<Key>(sql, {
-    table: "api_keys",
+  return Key.update(sql, {
     where: "organization_id = $1 AND id = $2 AND revoked_at IS NULL",
     whereValues,
     changes,

@@ -1,19 +1,20 @@
 /** Leases: what a gateway may spend without asking. A hold, not a ledger entry: available = balance - holds. */
 import { fromCents, type Ticks } from "../base/money.ts"
 import { type BillingAccount, lockBillingAccount } from "./billing-accounts.ts"
-import { queryRecords } from "./rows.ts"
+import { type RowOf, bigint, boolean, row, text, timestamp } from "./rows.ts"
 import { findMonthSpend, noteCutoff } from "./spend.ts"
 import type { Database, Sql, Transaction } from "./sql.ts"
 
-interface Lease {
-  readonly gatewayId: string
-  readonly billingAccountId: string
+const Lease = row({
+  gatewayId: text,
+  billingAccountId: text,
   /** The first day of the month. */
-  readonly month: string
+  month: text,
   /** What may still be spent, and what was spent but is not in the ledger yet. */
-  readonly heldTicks: Ticks
-  readonly expiresAt: Date
-}
+  heldTicks: bigint,
+  expiresAt: timestamp,
+})
+type Lease = RowOf<typeof Lease>
 
 export interface LeaseWish {
   readonly gatewayId: string
@@ -89,8 +90,10 @@ interface Holds {
   readonly ofMonth: Ticks
 }
 
+const Hold = row({ gatewayId: text, current: boolean, heldTicks: bigint })
+
 async function sumHolds(sql: Sql, { billingAccountId, month, gatewayId }: LeaseWish): Promise<Holds> {
-  const leases = await queryRecords<Pick<Lease, "gatewayId" | "heldTicks"> & { current: boolean }>(
+  const leases = await Hold.all(
     sql,
     "SELECT gateway_id, month = $2 AS current, held_ticks FROM leases WHERE billing_account_id = $1",
     [billingAccountId, month],
@@ -160,7 +163,7 @@ export async function returnLease(
 
 /** Keeps the leases of a gateway alive; returns those that the database knows. */
 export function renewLeases(sql: Sql, gatewayId: string, expiresAt: Date): Promise<Lease[]> {
-  return queryRecords<Lease>(sql, `UPDATE leases SET expires_at = $2 WHERE gateway_id = $1 RETURNING *`, [
+  return Lease.all(sql, `UPDATE leases SET expires_at = $2 WHERE gateway_id = $1 RETURNING *`, [
     gatewayId,
     expiresAt,
   ])
@@ -176,20 +179,17 @@ export async function dropEmptyLeases(sql: Sql, gatewayId: string, beforeMonth: 
 
 /** After the gateway's journal is applied nothing of its holds is needed; also for the operator, when it never returns. */
 export async function releaseGateway(sql: Sql, gatewayId: string): Promise<Lease[]> {
-  return await queryRecords<Lease>(sql, "DELETE FROM leases WHERE gateway_id = $1 RETURNING *", [gatewayId])
+  return await Lease.all(sql, "DELETE FROM leases WHERE gateway_id = $1 RETURNING *", [gatewayId])
 }
 
 export function listLeases(sql: Sql): Promise<Lease[]> {
-  return queryRecords<Lease>(sql, "SELECT * FROM leases ORDER BY billing_account_id, month, gateway_id", [])
+  return Lease.all(sql, "SELECT * FROM leases ORDER BY billing_account_id, month, gateway_id", [])
 }
 
 /** What every gateway holds of the account. */
-export async function sumHeld(sql: Sql, billingAccountId: string): Promise<Ticks> {
-  const [row] = await sql.query<{ held: string | null }>(
-    "SELECT sum(held_ticks) AS held FROM leases WHERE billing_account_id = $1",
-    [billingAccountId],
-  )
-  return BigInt(row?.held ?? 0)
+export function sumHeld(sql: Sql, billingAccountId: string): Promise<Ticks> {
+  const held = "SELECT coalesce(sum(held_ticks), 0) FROM leases WHERE billing_account_id = $1"
+  return bigint.one(sql, held, [billingAccountId])
 }
 
 const leaseChannel = "umpire_leases"

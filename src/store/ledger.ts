@@ -3,16 +3,17 @@
  * moves with them in the same transaction; the postpaid ones are for the month's invoice.
  */
 import type { Ticks } from "../base/money.ts"
-import { queryRecords, toPage, type Page, type PageRequest } from "./rows.ts"
+import { type Page, type PageRequest, toPage } from "./pages.ts"
+import { type RowOf, bigint, boolean, oneOf, row, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 /** `usage` is entered by applyUsage only. A payment settles a postpaid invoice. */
-type LedgerKind = "credit" | "purchase" | "usage" | "adjustment" | "payment"
+const kind = oneOf("credit", "purchase", "usage", "adjustment", "payment")
 
 interface LedgerEntry {
   readonly billingAccountId: string
   readonly at: Date
-  readonly kind: LedgerKind
+  readonly kind: LedgerRow["kind"]
   /** Positive adds to the balance. */
   readonly amountTicks: Ticks
   /** What the entry is for; entered once per account and kind. */
@@ -25,7 +26,7 @@ interface LedgerEntry {
  * false, and changes nothing, when the reference is entered already.
  */
 export async function appendLedger(sql: Sql, entry: LedgerEntry): Promise<boolean> {
-  const rows = await sql.query<{ moved: boolean }>(
+  const rows = await sql.query(
     `WITH entry AS (
        INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, note, mode)
        SELECT id, $2::timestamptz, $3::text, $4::bigint, $5::text, $6::text,
@@ -35,24 +36,25 @@ export async function appendLedger(sql: Sql, entry: LedgerEntry): Promise<boolea
        RETURNING billing_account_id, amount_ticks, mode)
      UPDATE billing_accounts b
      SET balance_ticks = b.balance_ticks + CASE entry.mode WHEN 'prepaid' THEN entry.amount_ticks ELSE 0 END
-     FROM entry WHERE b.id = entry.billing_account_id RETURNING true AS moved`,
+     FROM entry WHERE b.id = entry.billing_account_id RETURNING b.id`,
     [entry.billingAccountId, entry.at, entry.kind, entry.amountTicks, entry.reference, entry.note ?? null],
   )
   return rows.length > 0
 }
 
-export interface LedgerRow {
-  readonly id: bigint
-  readonly at: Date
-  readonly kind: LedgerKind
-  readonly amountTicks: Ticks
-  readonly reference: string
-  readonly note: string | null
-  readonly organizationId: string | null
-  readonly model: string | null
-  readonly day: string | null
-  readonly sequences: bigint | null
-}
+const LedgerRow = row({
+  id: bigint,
+  at: timestamp,
+  kind,
+  amountTicks: bigint,
+  reference: text,
+  note: text.nullable(),
+  organizationId: text.nullable(),
+  model: text.nullable(),
+  day: text.nullable(),
+  sequences: bigint.nullable(),
+})
+export type LedgerRow = RowOf<typeof LedgerRow>
 
 /** Newest first. */
 export async function pageLedger(
@@ -60,7 +62,7 @@ export async function pageLedger(
   billingAccountId: string,
   page: PageRequest,
 ): Promise<Page<LedgerRow>> {
-  const rows = await queryRecords<LedgerRow>(
+  const rows = await LedgerRow.all(
     sql,
     `SELECT id, at, kind, amount_ticks, reference, note, organization_id, model, day, sequences FROM ledger
      WHERE billing_account_id = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
@@ -69,11 +71,8 @@ export async function pageLedger(
   return toPage(rows, page.limit, ({ id }) => String(id))
 }
 
-export interface DaySpend {
-  readonly day: string
-  readonly model: string
-  readonly ticks: Ticks
-}
+const DaySpend = row({ day: text, model: text, ticks: bigint })
+export type DaySpend = RowOf<typeof DaySpend>
 
 /** What was used on each day, by model; `from` is inclusive and `to` exclusive. */
 export async function listDaySpend(
@@ -82,36 +81,36 @@ export async function listDaySpend(
   from: string,
   to: string,
 ): Promise<DaySpend[]> {
-  const rows = await sql.query<{ day: string; model: string; ticks: string }>(
+  return await DaySpend.all(
+    sql,
     `SELECT day, model, -sum(amount_ticks) AS ticks FROM ledger
      WHERE billing_account_id = $1 AND kind = 'usage' AND day >= $2 AND day < $3 GROUP BY day, model`,
     [billingAccountId, from, to],
   )
-  return rows.map(({ day, model, ticks }) => ({ day, model, ticks: BigInt(ticks) }))
 }
 
-export interface LedgerCheck {
-  readonly billingAccountId: string
-  readonly mode: "prepaid" | "postpaid"
-  readonly balanceTicks: Ticks
+const LedgerCheck = row({
+  billingAccountId: text,
+  mode: oneOf("prepaid", "postpaid"),
+  balanceTicks: bigint,
   /** Of the prepaid entries; must be the balance. */
-  readonly ledgerTicks: Ticks
+  ledgerTicks: bigint,
   /** Of the usage entries, as a positive number; must be what their sequences cost. */
-  readonly usageTicks: Ticks
+  usageTicks: bigint,
   /** Of the charges that are kept. */
-  readonly chargedTicks: Ticks
+  chargedTicks: bigint,
   /** Whether every charge that was ever made is still kept. */
-  readonly chargesComplete: boolean
-}
+  chargesComplete: boolean,
+})
+export type LedgerCheck = RowOf<typeof LedgerCheck>
 
 /** Every account with the sums that must agree. */
-export async function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
-  const rows = await sql.query<
-    Record<string, string> & { balance: bigint; complete: boolean; mode: LedgerCheck["mode"] }
-  >(
-    `SELECT b.id, b.mode, b.balance_ticks AS balance,
-       coalesce(l.total, 0) AS total, coalesce(l.usage, 0) AS usage, coalesce(c.charged, 0) AS charged,
-       coalesce(l.sequences, 0) = coalesce(c.count, 0) AS complete
+export function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
+  return LedgerCheck.all(
+    sql,
+    `SELECT b.id AS billing_account_id, b.mode, b.balance_ticks, coalesce(l.total, 0) AS ledger_ticks,
+       coalesce(l.usage, 0) AS usage_ticks, coalesce(c.charged, 0) AS charged_ticks,
+       coalesce(l.sequences, 0) = coalesce(c.count, 0) AS charges_complete
      FROM billing_accounts b
      LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) FILTER (WHERE mode = 'prepaid') AS total, sum(sequences) AS sequences,
          -sum(amount_ticks) FILTER (WHERE kind = 'usage') AS usage
@@ -120,15 +119,6 @@ export async function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
        FROM charges GROUP BY billing_account_id) c ON c.billing_account_id = b.id
      ORDER BY b.id`,
   )
-  return rows.map((row) => ({
-    billingAccountId: row["id"] ?? "",
-    mode: row.mode,
-    balanceTicks: row.balance,
-    ledgerTicks: BigInt(row["total"] ?? 0),
-    usageTicks: BigInt(row["usage"] ?? 0),
-    chargedTicks: BigInt(row["charged"] ?? 0),
-    chargesComplete: row.complete,
-  }))
 }
 
 /** Removes charges made before `before`, out of the `limit` oldest; ids sort by time. The ledger keeps their sums. */

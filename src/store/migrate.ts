@@ -1,6 +1,7 @@
 /** Brings a database to the schema of this code: ordered SQL files, each applied once, however many processes start. */
 import { createHash } from "node:crypto"
 import { readdir, readFile } from "node:fs/promises"
+import { type RowOf, boolean, integer, row, text, timestamp } from "./rows.ts"
 import type { Database, Sql, Transaction } from "./sql.ts"
 
 /** Any number will do, as long as everything that migrates takes the same. */
@@ -44,10 +45,8 @@ export async function migrationStatus(
   migrations?: readonly Migration[],
 ): Promise<MigrationStatus[]> {
   const wanted = migrations ?? (await readMigrations())
-  const [table] = await sql.query<{ present: boolean }>(
-    "SELECT to_regclass('schema_migrations') IS NOT NULL AS present",
-  )
-  return compare(wanted, table?.present === true ? await readApplied(sql) : [])
+  const isPresent = await boolean.one(sql, "SELECT to_regclass('schema_migrations') IS NOT NULL")
+  return compare(wanted, isPresent ? await readApplied(sql) : [])
 }
 
 export async function readMigrations(
@@ -102,15 +101,17 @@ async function applyNext(sql: Transaction, wanted: readonly Migration[]): Promis
   return migration.name
 }
 
-interface AppliedRow {
-  readonly version: number
-  readonly name: string
-  readonly checksum: string
-  readonly applied_at: Date
-}
+const AppliedRow = row({
+  version: integer,
+  name: text,
+  checksum: text,
+  appliedAt: timestamp,
+})
+type AppliedRow = RowOf<typeof AppliedRow>
 
 function readApplied(sql: Sql): Promise<AppliedRow[]> {
-  return sql.query<AppliedRow>(
+  return AppliedRow.all(
+    sql,
     "SELECT version, name, checksum, applied_at FROM schema_migrations ORDER BY version",
   )
 }
@@ -124,14 +125,14 @@ function compare(wanted: readonly Migration[], applied: readonly AppliedRow[]): 
     return {
       version,
       name,
-      appliedAt: row.applied_at,
+      appliedAt: row.appliedAt,
       state: row.checksum === checksum ? "applied" : "changed",
     }
   })
   const unknown = [...rows.values()].map((row): MigrationStatus => ({
     version: row.version,
     name: row.name,
-    appliedAt: row.applied_at,
+    appliedAt: row.appliedAt,
     state: "unknown",
   }))
   return [...known, ...unknown]

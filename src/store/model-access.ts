@@ -1,29 +1,28 @@
 /** Which models that are not public an organization may use, has asked for, or was refused. */
-import { insertRecord, pageNewest, queryRecord, queryRecords, updateRecord } from "./rows.ts"
-import type { NewRecord, Page, PageRequest } from "./rows.ts"
+import type { Page, PageRequest } from "./pages.ts"
+import { type NewRowOf, type RowOf, oneOf, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface ModelAccess {
-  readonly id: string
-  readonly organizationId: string
-  readonly modelSku: string
-  readonly state: "pending" | "grant" | "deny"
+const ModelAccess = table("model_access", {
+  id: text,
+  organizationId: text,
+  modelSku: text,
+  state: oneOf("pending", "grant", "deny"),
   /** The user who asked; null when access was granted without a request. */
-  readonly requestedBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
+  requestedBy: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
   /** Null exactly while pending. */
-  readonly decidedAt: Date | null
-}
+  decidedAt: timestamp.nullable(),
+})
+export type ModelAccess = RowOf<typeof ModelAccess>
 
 /** Returns null when the organization has an entry for the model already. */
-export function insertModelAccess(sql: Sql, access: NewRecord<ModelAccess>): Promise<ModelAccess | null> {
-  return insertRecord<ModelAccess>(
-    sql,
-    "model_access",
-    { ...access },
-    "ON CONFLICT (organization_id, model_sku) DO NOTHING",
-  )
+export function insertModelAccess(
+  sql: Sql,
+  access: NewRowOf<typeof ModelAccess>,
+): Promise<ModelAccess | null> {
+  return ModelAccess.insertIfNew(sql, { ...access }, "ON CONFLICT (organization_id, model_sku) DO NOTHING")
 }
 
 export function findModelAccess(
@@ -31,20 +30,17 @@ export function findModelAccess(
   organizationId: string,
   modelSku: string,
 ): Promise<ModelAccess | null> {
-  return queryRecord<ModelAccess>(
-    sql,
-    "SELECT * FROM model_access WHERE organization_id = $1 AND model_sku = $2",
-    [organizationId, modelSku],
-  )
+  return ModelAccess.first(sql, "SELECT * FROM model_access WHERE organization_id = $1 AND model_sku = $2", [
+    organizationId,
+    modelSku,
+  ])
 }
 
 /** Every entry: there is at most one for each model of the catalog. */
 export function listModelAccess(sql: Sql, organizationId: string): Promise<ModelAccess[]> {
-  return queryRecords<ModelAccess>(
-    sql,
-    "SELECT * FROM model_access WHERE organization_id = $1 ORDER BY id DESC",
-    [organizationId],
-  )
+  return ModelAccess.all(sql, "SELECT * FROM model_access WHERE organization_id = $1 ORDER BY id DESC", [
+    organizationId,
+  ])
 }
 
 export function pageModelAccess(
@@ -52,7 +48,7 @@ export function pageModelAccess(
   organizationId: string,
   page: PageRequest,
 ): Promise<Page<ModelAccess>> {
-  return pageNewest<ModelAccess>(
+  return ModelAccess.page(
     sql,
     { text: "SELECT * FROM model_access WHERE organization_id = $1", values: [organizationId] },
     page,
@@ -71,8 +67,7 @@ export function updateModelAccess(
   },
 ): Promise<ModelAccess | null> {
   const decidedAt = changes.state === "pending" ? null : changes.updatedAt
-  return updateRecord<ModelAccess>(sql, {
-    table: "model_access",
+  return ModelAccess.update(sql, {
     where: "organization_id = $1 AND model_sku = $2",
     whereValues: [organizationId, modelSku],
     changes: { ...changes, decidedAt },

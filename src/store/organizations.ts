@@ -1,45 +1,60 @@
 /** Organizations and who belongs to them. */
-import type { Role } from "../contract/access.ts"
+import { roles } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
-import { insertNew, insertRecord, queryRecord, queryRecords, toPage, updateRecord } from "./rows.ts"
-import type { NewRecord, Page, PageRequest } from "./rows.ts"
+import { type Page, type PageRequest, toPage } from "./pages.ts"
+import {
+  type NewRowOf,
+  type RowOf,
+  bigint,
+  boolean,
+  integer,
+  oneOf,
+  row,
+  table,
+  text,
+  timestamp,
+} from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface Organization {
-  readonly id: string
-  readonly name: string
-  readonly billingAccountId: string
-  readonly isPersonal: boolean
+const Organization = table("organizations", {
+  id: text,
+  name: text,
+  billingAccountId: text,
+  isPersonal: boolean,
   /** Null means the default of the contract. */
-  readonly storedResponsesDays: number | null
-  readonly rateLimitPerMinute: number | null
-  readonly rateLimitBurst: number | null
+  storedResponsesDays: integer.nullable(),
+  rateLimitPerMinute: integer.nullable(),
+  rateLimitBurst: integer.nullable(),
   /** Null means every region. */
-  readonly visibleRegions: readonly string[] | null
+  visibleRegions: text.list().nullable(),
   /** In lower case: a user who signs in with single sign-on and such an address becomes a member. */
-  readonly ssoEmailDomains: readonly string[]
-  readonly ssoGroups: readonly string[]
-  readonly ssoRole: "owner" | "member"
-  readonly ssoRequired: boolean
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly deletedAt: Date | null
+  ssoEmailDomains: text.list().withDefault(),
+  ssoGroups: text.list().withDefault(),
+  ssoRole: oneOf("owner", "member").withDefault(),
+  ssoRequired: boolean.withDefault(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  deletedAt: timestamp.nullable(),
   /** Counts the changes. */
-  readonly version: bigint
-}
+  version: bigint.withDefault(),
+})
+export type Organization = RowOf<typeof Organization>
 
-interface Membership {
-  readonly organizationId: string
-  readonly userId: string
-  readonly role: Role
-  readonly createdAt: Date
-  readonly updatedAt: Date
-}
+const Membership = table("memberships", {
+  organizationId: text,
+  userId: text,
+  role: oneOf(...roles),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+})
+type Membership = RowOf<typeof Membership>
 
-export interface Member extends Membership {
-  readonly email: string
-  readonly name: string | null
-}
+const Member = row({
+  ...Membership.columns,
+  email: text,
+  name: text.nullable(),
+})
+export type Member = RowOf<typeof Member>
 
 type OrganizationChanges = Partial<
   Pick<
@@ -59,22 +74,19 @@ type OrganizationChanges = Partial<
 
 export function insertOrganization(
   sql: Sql,
-  organization: NewRecord<
-    Organization,
-    "version" | "ssoEmailDomains" | "ssoGroups" | "ssoRole" | "ssoRequired"
-  >,
+  organization: NewRowOf<typeof Organization>,
 ): Promise<Organization> {
-  return insertNew<Organization>(sql, "organizations", { ...organization })
+  return Organization.insert(sql, { ...organization })
 }
 
 /** Also returns a deleted one: its keys still authenticate. */
 /** That of the first start: ids sort by time. */
 export function findFirstOrganization(sql: Sql): Promise<Organization | null> {
-  return queryRecord<Organization>(sql, "SELECT * FROM organizations ORDER BY id LIMIT 1", [])
+  return Organization.first(sql, "SELECT * FROM organizations ORDER BY id LIMIT 1", [])
 }
 
 export function findOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1", [id])
+  return Organization.first(sql, "SELECT * FROM organizations WHERE id = $1", [id])
 }
 
 /**
@@ -82,25 +94,27 @@ export function findOrganization(sql: Sql, id: string): Promise<Organization | n
  * owner. Rows that refer to it can be inserted meanwhile: an audit entry of another transaction need not wait.
  */
 export function lockOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [id])
+  return Organization.first(sql, "SELECT * FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [id])
 }
 
 /** Those of which the user is a primary owner, without deleted ones. */
 export async function countOrganizationsOwned(sql: Sql, userId: string): Promise<number> {
-  const [row] = await sql.query<{ owned: number }>(
-    `SELECT count(*)::int AS owned FROM organizations o JOIN memberships m ON m.organization_id = o.id
+  return await integer.one(
+    sql,
+    `SELECT count(*) FROM organizations o JOIN memberships m ON m.organization_id = o.id
      WHERE m.user_id = $1 AND m.role = 'primary_owner' AND o.deleted_at IS NULL`,
     [userId],
   )
-  return row?.owned ?? 0
 }
+
+const OrganizationOfUser = row({ ...Organization.columns, role: oneOf(...roles) })
 
 /** Newest first, without deleted ones. */
 export function listOrganizationsOfUser(
   sql: Sql,
   userId: string,
-): Promise<(Organization & { readonly role: Role })[]> {
-  return queryRecords(
+): Promise<RowOf<typeof OrganizationOfUser>[]> {
+  return OrganizationOfUser.all(
     sql,
     `SELECT o.*, m.role FROM organizations o JOIN memberships m ON m.organization_id = o.id
      WHERE m.user_id = $1 AND o.deleted_at IS NULL ORDER BY o.id DESC`,
@@ -113,7 +127,7 @@ export function listOrganizationsOfBillingAccount(
   sql: Sql,
   billingAccountId: string,
 ): Promise<Organization[]> {
-  return queryRecords<Organization>(
+  return Organization.all(
     sql,
     "SELECT * FROM organizations WHERE billing_account_id = $1 AND deleted_at IS NULL ORDER BY id DESC",
     [billingAccountId],
@@ -136,10 +150,9 @@ export function deleteOrganization(sql: Sql, id: string, deletedAt: Date): Promi
 function changeOrganization(
   sql: Sql,
   id: string,
-  changes: Record<string, unknown>,
+  changes: OrganizationChanges & Partial<Pick<Organization, "updatedAt" | "deletedAt">>,
 ): Promise<Organization | null> {
-  return updateRecord<Organization>(sql, {
-    table: "organizations",
+  return Organization.update(sql, {
     where: "id = $1 AND deleted_at IS NULL",
     whereValues: [id],
     changes,
@@ -149,7 +162,7 @@ function changeOrganization(
 
 /** Returns null when the user is a member already. */
 export function insertMembership(sql: Sql, membership: Membership): Promise<Membership | null> {
-  return insertRecord<Membership>(sql, "memberships", { ...membership }, "ON CONFLICT DO NOTHING")
+  return Membership.insertIfNew(sql, { ...membership }, "ON CONFLICT DO NOTHING")
 }
 
 const joinableMax = 100
@@ -160,7 +173,7 @@ export function findJoinableOrganizations(
   domain: string | null,
   groups: readonly string[],
 ): Promise<Organization[]> {
-  return queryRecords<Organization>(
+  return Organization.all(
     sql,
     `SELECT * FROM organizations WHERE deleted_at IS NULL
        AND ($1::text = ANY (sso_email_domains) OR sso_groups && $2::text[]) ORDER BY id LIMIT ${joinableMax}`,
@@ -169,11 +182,10 @@ export function findJoinableOrganizations(
 }
 
 export function findMembership(sql: Sql, organizationId: string, userId: string): Promise<Membership | null> {
-  return queryRecord<Membership>(
-    sql,
-    "SELECT * FROM memberships WHERE organization_id = $1 AND user_id = $2",
-    [organizationId, userId],
-  )
+  return Membership.first(sql, "SELECT * FROM memberships WHERE organization_id = $1 AND user_id = $2", [
+    organizationId,
+    userId,
+  ])
 }
 
 export function updateMembership(
@@ -182,8 +194,7 @@ export function updateMembership(
   userId: string,
   changes: Pick<Membership, "role" | "updatedAt">,
 ): Promise<Membership | null> {
-  return updateRecord<Membership>(sql, {
-    table: "memberships",
+  return Membership.update(sql, {
     where: "organization_id = $1 AND user_id = $2",
     whereValues: [organizationId, userId],
     changes: { ...changes },
@@ -196,23 +207,22 @@ export function deleteMembership(
   organizationId: string,
   userId: string,
 ): Promise<Membership | null> {
-  return queryRecord<Membership>(
+  return Membership.first(
     sql,
     "DELETE FROM memberships WHERE organization_id = $1 AND user_id = $2 RETURNING *",
     [organizationId, userId],
   )
 }
 
-export async function countMembers(
-  sql: Sql,
-  organizationId: string,
-): Promise<{ readonly members: number; readonly primaryOwners: number }> {
-  const [counts] = await sql.query<{ members: number; owners: number }>(
-    `SELECT count(*)::int AS members, count(*) FILTER (WHERE role = 'primary_owner')::int AS owners
+const MemberCounts = row({ members: integer, primaryOwners: integer })
+
+export function countMembers(sql: Sql, organizationId: string): Promise<RowOf<typeof MemberCounts>> {
+  return MemberCounts.one(
+    sql,
+    `SELECT count(*) AS members, count(*) FILTER (WHERE role = 'primary_owner') AS primary_owners
      FROM memberships WHERE organization_id = $1`,
     [organizationId],
   )
-  return { members: counts?.members ?? 0, primaryOwners: counts?.owners ?? 0 }
 }
 
 /** Those of the addresses, in lower case, that members have. */
@@ -221,12 +231,12 @@ export async function listMembersByEmail(
   organizationId: string,
   addresses: readonly string[],
 ): Promise<string[]> {
-  const rows = await sql.query<{ email: string }>(
-    `SELECT lower(u.email) AS email FROM memberships m JOIN users u ON u.id = m.user_id
+  return await text.all(
+    sql,
+    `SELECT lower(u.email) FROM memberships m JOIN users u ON u.id = m.user_id
      WHERE m.organization_id = $1 AND lower(u.email) = ANY($2::text[])`,
     [organizationId, addresses.map((address) => address.toLowerCase())],
   )
-  return rows.map(({ email }) => email)
 }
 
 /** Those who joined last come first. */
@@ -236,7 +246,7 @@ export async function pageMembers(
   page: PageRequest,
 ): Promise<Page<Member>> {
   const [before, userId] = readCursor(page.cursor)
-  const members = await queryRecords<Member>(
+  const members = await Member.all(
     sql,
     `SELECT m.*, u.email, u.name FROM memberships m JOIN users u ON u.id = m.user_id
      WHERE m.organization_id = $1 AND ($2::timestamptz IS NULL OR (m.created_at, m.user_id) < ($2, $3))

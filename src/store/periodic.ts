@@ -1,15 +1,16 @@
 /** Who does periodic work: a row per task, taken by one gateway at a time. */
+import { text } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 import type { Lease } from "./work-queue.ts"
 
 /** Those of the tasks that are due, and that no other gateway does. */
-export async function listDueTasks(sql: Sql, names: readonly string[], now: Date): Promise<string[]> {
-  const rows = await sql.query<{ name: string }>(
+export function listDueTasks(sql: Sql, names: readonly string[], now: Date): Promise<string[]> {
+  return text.all(
+    sql,
     `SELECT name FROM unnest($1::text[]) AS task(name) LEFT JOIN periodic_tasks t USING (name)
      WHERE t.due_at IS NULL OR (t.due_at <= $2 AND (t.held_until IS NULL OR t.held_until <= $2))`,
     [names, now],
   )
-  return rows.map(({ name }) => name)
 }
 
 /** Returns false when the task is not due or another gateway does it. */

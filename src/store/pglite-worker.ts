@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8"
 import { PGlite } from "@electric-sql/pglite"
 import { servePeer } from "../base/peer/connection.ts"
 import { unpackCluster } from "./cluster-dump.ts"
-import { valueParsers, type EncodedValue } from "./sql.ts"
+import { valueParsers, type EncodedValue, type SqlRow } from "./sql.ts"
 
 export interface PgliteWorkerSettings {
   /** Where the files are. */
@@ -22,7 +22,7 @@ export interface PgliteService {
 }
 
 /** A failure of a statement is an answer: it has PostgreSQL's own fields. */
-export type Outcome = { readonly rows: object[] } | { readonly failure: StatementFailure }
+export type Outcome = { readonly rows: SqlRow[] } | { readonly failure: StatementFailure }
 
 export interface Notification {
   readonly channel: string
@@ -51,7 +51,7 @@ servePeer<PgliteService>({
     return null
   },
   query: async ({ text, values }) =>
-    await outcomeOf(async () => (await opened().query<object>(text, [...values])).rows),
+    await outcomeOf(async () => (await opened().query<SqlRow>(text, [...values])).rows),
   script: async (text) =>
     await outcomeOf(async () => (await opened().exec(text)).map(({ command }) => ({ command }))),
   async *notifications() {
@@ -77,7 +77,7 @@ function opened(): PGlite {
   return postgres
 }
 
-async function outcomeOf(run: () => Promise<object[]>): Promise<Outcome> {
+async function outcomeOf(run: () => Promise<SqlRow[]>): Promise<Outcome> {
   try {
     return { rows: await run() }
   } catch (error) {

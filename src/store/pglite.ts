@@ -9,6 +9,7 @@ import {
   SqlError,
   StoreUnavailable,
   type Database,
+  type SqlRow,
   type SqlValue,
   type Transaction,
   type TransactionOptions,
@@ -85,11 +86,11 @@ class PgliteConnection {
     void this.#deliver().catch(() => undefined)
   }
 
-  async query(text: string, values: readonly SqlValue[]): Promise<object[]> {
+  async query(text: string, values: readonly SqlValue[] = []): Promise<SqlRow[]> {
     return await this.#ask(() => this.#peer.call("query", { text, values: values.map(encodeValue) }))
   }
 
-  async script(text: string): Promise<object[]> {
+  async script(text: string): Promise<SqlRow[]> {
     return await this.#ask(() => this.#peer.call("script", text))
   }
 
@@ -104,7 +105,7 @@ class PgliteConnection {
     await this.#peer.close()
   }
 
-  async #ask(call: () => Promise<Outcome>): Promise<object[]> {
+  async #ask(call: () => Promise<Outcome>): Promise<SqlRow[]> {
     if (this.#isClosed) throw new StoreUnavailable("Cannot use the database: it is closed")
     const outcome = await call().catch((error: unknown) => {
       throw error instanceof PeerGone ? new StoreUnavailable(threadEnded, { cause: error }) : error
@@ -135,8 +136,8 @@ class PgliteDatabase implements Database {
     this.#settings = settings
   }
 
-  query<Row extends object>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
-    return this.#alone(() => query<Row>(this.#connection, text, values))
+  query(text: string, values: readonly SqlValue[] = []): Promise<SqlRow[]> {
+    return this.#alone(() => this.#connection.query(text, values))
   }
 
   script(text: string): Promise<void> {
@@ -185,15 +186,6 @@ class PgliteDatabase implements Database {
   }
 }
 
-async function query<Row extends object>(
-  connection: PgliteConnection,
-  text: string,
-  values: readonly SqlValue[],
-): Promise<Row[]> {
-  // The caller names the columns of its own statement; the port cannot check them.
-  return (await connection.query(text, values)) as Row[]
-}
-
 async function runTransaction<Result>(
   connection: PgliteConnection,
   work: (sql: Transaction) => Promise<Result>,
@@ -204,7 +196,7 @@ async function runTransaction<Result>(
     if (!open) throw new Error("Cannot use this transaction: it has ended")
   }
   const sql: Transaction = {
-    query: async (text, values = []) => (checkOpen(), query(connection, text, values)),
+    query: async (text, values) => (checkOpen(), connection.query(text, values)),
     script: async (text) => (checkOpen(), void (await connection.script(text))),
   }
   await connection.script(`BEGIN ISOLATION LEVEL ${isolation}`)

@@ -6,12 +6,14 @@ import {
   SqlError,
   StoreUnavailable,
   type Database,
+  type SqlRow,
   type SqlValue,
   type Transaction,
   type TransactionOptions,
   encodeValue,
   valueParsers,
 } from "./sql.ts"
+import { integer } from "./rows.ts"
 import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
 
 const connectionsMaxDefault = 10
@@ -37,12 +39,10 @@ interface PostgresSettings {
 export async function openPostgres(settings: PostgresSettings): Promise<Database> {
   const database = new PostgresDatabase(settings)
   try {
-    const [row] = await database.query<{ version: number }>(
-      "SELECT current_setting('server_version_num')::int AS version",
-    )
-    if (row === undefined || row.version < versionMin) {
+    const version = await integer.one(database, "SELECT current_setting('server_version_num')::int")
+    if (version < versionMin) {
       throw new Error(
-        `Cannot use this PostgreSQL: its version number is ${row?.version}; version 15 or later would work`,
+        `Cannot use this PostgreSQL: its version number is ${version}; version 15 or later would work`,
       )
     }
     return database
@@ -86,9 +86,9 @@ class PostgresDatabase implements Database {
     this.#subscriptions = new Subscriptions(url)
   }
 
-  query<Row extends object>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
+  query(text: string, values: readonly SqlValue[] = []): Promise<SqlRow[]> {
     this.#guard.check()
-    return this.#withClient((client) => query<Row>(client, text, values))
+    return this.#withClient((client) => query(client, text, values))
   }
 
   async script(text: string): Promise<void> {
@@ -136,18 +136,14 @@ class PostgresDatabase implements Database {
   }
 }
 
-async function query<Row extends object>(
-  client: pg.ClientBase,
-  text: string,
-  values: readonly SqlValue[],
-): Promise<Row[]> {
+async function query(client: pg.ClientBase, text: string, values: readonly SqlValue[]): Promise<SqlRow[]> {
   // Also without values the extended protocol, which takes one statement only: as on PGlite.
   const statement: pg.QueryConfig & { queryMode: string } = {
     text,
     values: values.map(encodeValue),
     queryMode: "extended",
   }
-  const result = await client.query<Row>(statement).catch(rethrow)
+  const result = await client.query<SqlRow>(statement).catch(rethrow)
   return result.rows
 }
 

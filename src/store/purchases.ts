@@ -1,42 +1,41 @@
 /** Purchases: money that a payment provider is asked to move in, and what it said. */
-import { insertRecord, pageNewest, queryRecord, queryRecords, updateRecord } from "./rows.ts"
-import type { NewRecord, Page, PageRequest } from "./rows.ts"
+import type { Page, PageRequest } from "./pages.ts"
+import { type NewRowOf, type RowOf, bigint, integer, oneOf, row, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export type PurchaseStatus = "processing" | "succeeded" | "failed" | "action_required" | "timed_out"
-
-export interface Purchase {
-  readonly id: string
-  readonly billingAccountId: string
-  readonly purpose: "refill" | "auto_refill" | "invoice"
-  readonly invoiceId: string | null
-  readonly amountCents: bigint
-  readonly status: PurchaseStatus
-  readonly createdBy: string | null
+const Purchase = table("purchases", {
+  id: text,
+  billingAccountId: text,
+  purpose: oneOf("refill", "auto_refill", "invoice"),
+  invoiceId: text.nullable(),
+  amountCents: bigint,
+  status: oneOf("processing", "succeeded", "failed", "action_required", "timed_out"),
+  createdBy: text.nullable(),
   /** Tells two attempts at one purchase from two purchases, here and at the provider. */
-  readonly providerKey: string
-  readonly providerReference: string | null
-  readonly errorMessage: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
+  providerKey: text,
+  providerReference: text.nullable(),
+  errorMessage: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
   /** When the provider is asked again; null when it is decided. */
-  readonly checkAt: Date | null
-  readonly checks: number
-}
+  checkAt: timestamp.nullable(),
+  checks: integer.withDefault(),
+})
+export type Purchase = RowOf<typeof Purchase>
+export type PurchaseStatus = Purchase["status"]
 
 /** Answers the purchase that has the key already, if one has. */
 export async function ensurePurchase(
   sql: Sql,
-  purchase: NewRecord<Purchase, "checks">,
+  purchase: NewRowOf<typeof Purchase>,
 ): Promise<{ readonly purchase: Purchase; readonly created: boolean }> {
-  const created = await insertRecord<Purchase>(
+  const created = await Purchase.insertIfNew(
     sql,
-    "purchases",
     { ...purchase },
     "ON CONFLICT (billing_account_id, provider_key) DO NOTHING",
   )
   if (created) return { purchase: created, created: true }
-  const known = await queryRecord<Purchase>(
+  const known = await Purchase.first(
     sql,
     "SELECT * FROM purchases WHERE billing_account_id = $1 AND provider_key = $2",
     [purchase.billingAccountId, purchase.providerKey],
@@ -46,24 +45,24 @@ export async function ensurePurchase(
 }
 
 export function findPurchase(sql: Sql, billingAccountId: string, id: string): Promise<Purchase | null> {
-  return queryRecord<Purchase>(sql, "SELECT * FROM purchases WHERE billing_account_id = $1 AND id = $2", [
+  return Purchase.first(sql, "SELECT * FROM purchases WHERE billing_account_id = $1 AND id = $2", [
     billingAccountId,
     id,
   ])
 }
 
 export function findPurchaseById(sql: Sql, id: string): Promise<Purchase | null> {
-  return queryRecord<Purchase>(sql, "SELECT * FROM purchases WHERE id = $1", [id])
+  return Purchase.first(sql, "SELECT * FROM purchases WHERE id = $1", [id])
 }
 
 /** Holds others back until the transaction ends. */
 export function lockPurchase(sql: Sql, id: string): Promise<Purchase | null> {
-  return queryRecord<Purchase>(sql, "SELECT * FROM purchases WHERE id = $1 FOR UPDATE", [id])
+  return Purchase.first(sql, "SELECT * FROM purchases WHERE id = $1 FOR UPDATE", [id])
 }
 
 /** The refill that says how the account stands; an invoice's payment does not. */
 export function findLastRefill(sql: Sql, billingAccountId: string): Promise<Purchase | null> {
-  return queryRecord<Purchase>(
+  return Purchase.first(
     sql,
     "SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice' ORDER BY id DESC LIMIT 1",
     [billingAccountId],
@@ -77,7 +76,7 @@ export async function pageRefills(
   page: PageRequest,
 ): Promise<Page<Purchase>> {
   const text = "SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice'"
-  return pageNewest<Purchase>(sql, { text, values: [billingAccountId] }, page)
+  return Purchase.page(sql, { text, values: [billingAccountId] }, page)
 }
 
 export function updatePurchase(
@@ -86,8 +85,7 @@ export function updatePurchase(
   changes: Partial<Pick<Purchase, "status" | "providerReference" | "errorMessage" | "checkAt" | "checks">>,
   updatedAt: Date,
 ): Promise<Purchase | null> {
-  return updateRecord<Purchase>(sql, {
-    table: "purchases",
+  return Purchase.update(sql, {
     where: "id = $1",
     whereValues: [id],
     changes: { ...changes, updatedAt },
@@ -96,15 +94,14 @@ export function updatePurchase(
 
 /** Purchases that are not decided and whose time to be looked at has come. */
 export function listUndecided(sql: Sql, now: Date, limit: number): Promise<Purchase[]> {
-  return queryRecords<Purchase>(
-    sql,
-    "SELECT * FROM purchases WHERE check_at <= $1 ORDER BY check_at LIMIT $2",
-    [now, limit],
-  )
+  return Purchase.all(sql, "SELECT * FROM purchases WHERE check_at <= $1 ORDER BY check_at LIMIT $2", [
+    now,
+    limit,
+  ])
 }
 
 export function listUndecidedOf(sql: Sql, billingAccountId: string): Promise<Purchase[]> {
-  return queryRecords<Purchase>(
+  return Purchase.all(
     sql,
     "SELECT * FROM purchases WHERE billing_account_id = $1 AND check_at IS NOT NULL ORDER BY id",
     [billingAccountId],
@@ -118,6 +115,8 @@ interface RefillWait {
   readonly failedSince: Date
 }
 
+const AccountToRefill = row({ id: text, balanceTicks: bigint, rechargeToCents: bigint })
+
 /**
  * Prepaid accounts at or below their threshold, that can pay, and whose last automatic purchase does not hold the next one
  * back. Purchases of people do not count, and a later success of any kind ends the wait.
@@ -126,8 +125,8 @@ export function listAccountsToRefill(
   sql: Sql,
   { undecidedSince, failedSince }: RefillWait,
   limit: number,
-): Promise<{ readonly id: string; readonly balanceTicks: bigint; readonly rechargeToCents: bigint }[]> {
-  return queryRecords(
+): Promise<RowOf<typeof AccountToRefill>[]> {
+  return AccountToRefill.all(
     sql,
     `SELECT b.id, b.balance_ticks, b.auto_refill_recharge_to_cents AS recharge_to_cents FROM billing_accounts b
      WHERE b.mode = 'prepaid' AND b.auto_refill_enabled AND b.payment_method_id IS NOT NULL
@@ -142,18 +141,16 @@ export function listAccountsToRefill(
   )
 }
 
+const PaymentEvent = table("payment_events", {
+  provider: text,
+  eventId: text,
+  type: text,
+  receivedAt: timestamp,
+})
+
 /** Returns false when the event was processed before. */
-export async function insertPaymentEvent(
-  sql: Sql,
-  event: {
-    readonly provider: string
-    readonly eventId: string
-    readonly type: string
-    readonly receivedAt: Date
-  },
-): Promise<boolean> {
-  const row = await insertRecord(sql, "payment_events", { ...event }, "ON CONFLICT DO NOTHING")
-  return row !== null
+export async function insertPaymentEvent(sql: Sql, event: RowOf<typeof PaymentEvent>): Promise<boolean> {
+  return (await PaymentEvent.insertIfNew(sql, event, "ON CONFLICT DO NOTHING")) !== null
 }
 
 export async function hasPaymentEvent(sql: Sql, provider: string, eventId: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** What several gateways count together: one row for each key, by the generic cell rate algorithm. */
 import { createHash } from "node:crypto"
 import type { Rate } from "../base/rate-limiter.ts"
+import { integer, number, row, text } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface CountedRate {
@@ -12,13 +13,16 @@ export interface CountedRate {
 
 const nowMs = "(extract(epoch FROM statement_timestamp()) * 1000)::float8"
 
+const Backlog = row({ key: text, backlog: number })
+
 /** Adds what was counted; answers, for each key, how many count now, of all gateways. */
 export async function addToRateBuckets(
   sql: Sql,
   counted: readonly CountedRate[],
 ): Promise<ReadonlyMap<string, number>> {
   const keyOf = new Map(counted.map(({ key }) => [digest(key), key]))
-  const rows = await sql.query<{ key: string; backlog: number }>(
+  const rows = await Backlog.all(
+    sql,
     // In order of the keys, so that gateways that count at the same time do not deadlock.
     `INSERT INTO rate_buckets AS b (key, arrival_ms, interval_ms)
      SELECT c.key, ${nowMs} + c.count * c.interval_ms, c.interval_ms
@@ -55,18 +59,19 @@ const seenWithin = "interval '60 seconds'"
 
 /** Says that this gateway lives, and returns how many do. */
 export async function announceGateway(sql: Sql, gatewayId: string): Promise<number> {
-  const [row] = await sql.query<{ others: number }>(
+  const others = await integer.one(
+    sql,
     `WITH seen AS (
        INSERT INTO rate_gateways (gateway_id, seen_at) VALUES ($1, statement_timestamp())
        ON CONFLICT (gateway_id) DO UPDATE SET seen_at = excluded.seen_at
      ), gone AS (
        DELETE FROM rate_gateways WHERE gateway_id <> $1 AND seen_at < statement_timestamp() - 10 * ${seenWithin}
      )
-     SELECT count(*)::int AS others FROM rate_gateways
+     SELECT count(*) FROM rate_gateways
      WHERE gateway_id <> $1 AND seen_at > statement_timestamp() - ${seenWithin}`,
     [gatewayId],
   )
-  return 1 + (row?.others ?? 0)
+  return 1 + others
 }
 
 export async function forgetGateway(sql: Sql, gatewayId: string): Promise<void> {

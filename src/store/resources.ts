@@ -1,42 +1,40 @@
 /** Things of organizations: tables with a row for each, found by its id within its organization. */
+import type { Page, PageRequest } from "./pages.ts"
 import {
-  type NewRecord,
-  type Page,
-  type PageRequest,
-  countOf,
-  insertNew,
-  pageNewest,
-  queryRecords,
-  updateRecord,
+  type Columns,
+  type Fields,
+  type Given,
+  type NewRowOf,
+  type Row,
+  type Table,
+  text,
+  timestamp,
 } from "./rows.ts"
-import type { Sql, SqlValue } from "./sql.ts"
+import type { Sql } from "./sql.ts"
 
-interface TableFacts<Item> {
-  readonly table: string
-  /** Fields that are written as JSON text: a list would be taken for a PostgreSQL array. */
-  readonly json?: readonly (keyof Item & string)[]
+/** What every item has. */
+export const resourceColumns = {
+  id: text,
+  organizationId: text,
+  createdAt: timestamp,
+  updatedAt: timestamp,
+}
+
+type ResourceColumns = Columns & typeof resourceColumns
+export type ResourceRow = Fields<typeof resourceColumns>
+
+interface ResourceFacts<C extends ResourceColumns, L extends ResourceColumns> {
+  readonly table: Table<C>
+  /** The table itself, unless an item has more than its row. */
+  readonly listed: Row<L>
   /** Without its conditions, where an item has more than its row; the table is `t`. */
   readonly select?: string
   /** The column that counts the changes. */
   readonly versionColumn?: string
 }
 
-/** What every item has. */
-export interface ResourceRow {
-  readonly id: string
-  readonly organizationId: string
-  readonly createdAt: Date
-  readonly updatedAt: Date
-}
-
-/** What a new item has of its own; a field that may be null, or has a default, can be left out. */
-export type NewFields<Item extends ResourceRow, Defaulted extends keyof Item> = Omit<
-  NewRecord<Item, Defaulted>,
-  keyof ResourceRow
->
-
-export interface ResourceTable<Item extends ResourceRow, Defaulted extends keyof Item = never> {
-  insert(sql: Sql, row: ResourceRow, fields: NewFields<Item, Defaulted>): Promise<Item>
+export interface ResourceTable<Item extends ResourceRow, New, Changes> {
+  insert(sql: Sql, row: ResourceRow, fields: New): Promise<Item>
   find(sql: Sql, organizationId: string, id: string): Promise<Item | null>
   /** Held until the transaction ends, so that two changes follow one another. */
   lock(sql: Sql, organizationId: string, id: string): Promise<Item | null>
@@ -44,68 +42,43 @@ export interface ResourceTable<Item extends ResourceRow, Defaulted extends keyof
   page(sql: Sql, organizationId: string, page: PageRequest): Promise<Page<Item>>
   /** All that meet the condition, oldest first; for what an organization has few of. */
   list(sql: Sql, organizationId: string, condition?: string): Promise<Item[]>
-  /** The rows of a statement of one's own. */
-  query(sql: Sql, text: string, values: readonly SqlValue[]): Promise<Item[]>
   count(sql: Sql, organizationId: string): Promise<number>
-  /** Returns the row alone, without what `select` adds. Every update counts as a change. */
-  update(sql: Sql, id: string, changes: Partial<Item>): Promise<Item | null>
+  /** Every update counts as a change. */
+  update(sql: Sql, id: string, changes: Changes): Promise<Item | null>
   remove(sql: Sql, id: string): Promise<void>
 }
 
-export function resourceTable<Item extends ResourceRow, Defaulted extends keyof Item = never>({
+export function resourceTable<C extends ResourceColumns, L extends ResourceColumns>({
   table,
-  json = [],
-  select,
+  listed,
+  select = `SELECT t.* FROM ${table.name} t`,
   versionColumn = "version",
-}: TableFacts<Item>): ResourceTable<Item, Defaulted> {
-  const ofOrganization = `${select ?? `SELECT t.* FROM ${table} t`} WHERE t.organization_id = $1`
-  const written = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> => ({
-    ...fields,
-    ...Object.fromEntries(
-      json
-        .filter((field) => fields[field] !== undefined)
-        .map((field) => [field, JSON.stringify(fields[field])]),
-    ),
-  })
-  const read = <Fields extends Partial<Item>>(row: Fields): Fields => ({
-    ...row,
-    ...Object.fromEntries(json.map((field) => [field, parsed(row[field])])),
-  })
-  const query = async (sql: Sql, text: string, values: readonly SqlValue[]): Promise<Item[]> =>
-    (await queryRecords<Item>(sql, text, values)).map(read)
-  const find = async (sql: Sql, organizationId: string, id: string, held = ""): Promise<Item | null> => {
-    const [item] = await query(sql, `${ofOrganization} AND t.id = $2 ${held}`, [organizationId, id])
-    return item ?? null
-  }
+}: ResourceFacts<C, L>): ResourceTable<Fields<L>, Omit<NewRowOf<Table<C>>, keyof ResourceRow>, Given<C>> {
+  const ofOrganization = `${select} WHERE t.organization_id = $1`
+  const ofId = `${select} WHERE t.id = $1`
   return {
     async insert(sql, row, fields) {
-      const inserted = await insertNew<Item>(sql, table, written({ ...row, ...fields }))
-      const listed = select === undefined ? null : await find(sql, inserted.organizationId, inserted.id)
-      return listed ?? read(inserted)
+      // What an item has of its own, and what every item has, is what a new row needs.
+      await table.insert(sql, { ...fields, ...row } as unknown as Given<C>)
+      return await listed.one(sql, ofId, [row.id])
     },
-    find: async (sql, organizationId, id) => await find(sql, organizationId, id),
-    lock: async (sql, organizationId, id) => await find(sql, organizationId, id, "FOR UPDATE OF t"),
-    async page(sql, organizationId, page) {
-      const selection = { text: ofOrganization, values: [organizationId], idColumn: "t.id" }
-      const { items, nextCursor } = await pageNewest<Item>(sql, selection, page)
-      return { items: items.map(read), nextCursor }
-    },
-    list: async (sql, organizationId, condition = "true") =>
-      await query(sql, `${ofOrganization} AND ${condition} ORDER BY t.id`, [organizationId]),
-    query,
-    count: (sql, organizationId) => countOf(sql, table, organizationId),
+    find: (sql, organizationId, id) =>
+      listed.first(sql, `${ofId} AND t.organization_id = $2`, [id, organizationId]),
+    lock: (sql, organizationId, id) =>
+      listed.first(sql, `${ofId} AND t.organization_id = $2 FOR UPDATE OF t`, [id, organizationId]),
+    page: (sql, organizationId, page) =>
+      listed.page(sql, { text: ofOrganization, values: [organizationId], idColumn: "t.id" }, page),
+    list: (sql, organizationId, condition = "true") =>
+      listed.all(sql, `${ofOrganization} AND ${condition} ORDER BY t.id`, [organizationId]),
+    count: (sql, organizationId) => table.count(sql, "organization_id = $1", [organizationId]),
     async update(sql, id, changes) {
       const also = `${versionColumn} = ${versionColumn} + 1`
-      const update = { table, where: "id = $1", whereValues: [id], changes: written(changes), also }
-      const row = await updateRecord<Item>(sql, update)
-      return row && read(row)
+      const row = await table.update(sql, { where: "id = $1", whereValues: [id], changes, also })
+      return row && (await listed.first(sql, ofId, [id]))
     },
-    remove: async (sql, id) => void (await sql.query(`DELETE FROM ${table} WHERE id = $1`, [id])),
+    remove: async (sql, id) => void (await sql.query(`DELETE FROM ${table.name} WHERE id = $1`, [id])),
   }
 }
-
-/** A column of type jsonb is parsed already. */
-const parsed = (value: unknown): unknown => (typeof value === "string" ? JSON.parse(value) : value)
 
 /** By the parameter of the path: a table of things of organizations, and the columns that may hold its value. */
 const named = {

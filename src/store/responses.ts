@@ -1,5 +1,5 @@
 /** Stored responses: kept as long as their organization says, found by id, and by the items in them. */
-import { queryRecord, queryRecords } from "./rows.ts"
+import { type RowOf, integer, row, text, timestamp } from "./rows.ts"
 import type { Database, Sql } from "./sql.ts"
 
 /** What the contract keeps when an organization says nothing. */
@@ -8,23 +8,25 @@ export const storedDaysDefault = 30
 /** Longer conversations are not put together from stored responses. */
 const chainLengthMax = 1000
 
-export interface StoredResponse {
-  readonly id: string
-  readonly organizationId: string
-  readonly previousId: string | null
+const StoredResponse = row({
+  id: text,
+  organizationId: text,
+  previousId: text.nullable(),
   /** JSON text. */
-  readonly body: string
+  body: text,
   /** JSON text of a list. */
-  readonly input: string
+  input: text,
   /** JSON text of a list of lengths for each output item; null where it is not known. */
-  readonly pieces: string | null
-  readonly createdAt: Date
-}
+  pieces: text.nullable(),
+  createdAt: timestamp,
+})
+export type StoredResponse = RowOf<typeof StoredResponse>
 
-interface StoredItem {
-  readonly id: string
-  readonly item: string
-}
+const StoredItem = row({
+  id: text,
+  item: text,
+})
+type StoredItem = RowOf<typeof StoredItem>
 
 /** Whether a row is within the retention that its organization has now, not the one it had then. */
 const kept = (table: string, now: string): string =>
@@ -66,12 +68,14 @@ export function findStoredResponse(
   id: string,
   now: Date,
 ): Promise<StoredResponse | null> {
-  return queryRecord<StoredResponse>(
+  return StoredResponse.first(
     sql,
     `SELECT r.* FROM stored_responses r WHERE r.organization_id = $1 AND r.id = $2 AND ${kept("r", "$3")}`,
     [organizationId, id, now],
   )
 }
+
+const ChainedResponse = row({ ...StoredResponse.columns, depth: integer })
 
 /** A response and all before it, oldest first; null when one of them is missing or too old. */
 export async function findConversation(
@@ -80,7 +84,7 @@ export async function findConversation(
   id: string,
   now: Date,
 ): Promise<StoredResponse[] | null> {
-  const chain = await queryRecords<StoredResponse & { readonly depth: number }>(
+  const chain = await ChainedResponse.all(
     sql,
     `WITH RECURSIVE chain AS (
        SELECT r.*, 0 AS depth FROM stored_responses r WHERE r.organization_id = $1 AND r.id = $2
@@ -102,7 +106,7 @@ export async function findStoredItems(
   ids: readonly string[],
   now: Date,
 ): Promise<StoredItem[]> {
-  return await queryRecords<StoredItem>(
+  return await StoredItem.all(
     sql,
     `SELECT i.id, i.item FROM stored_response_items i JOIN stored_responses r ON r.id = i.response_id
      WHERE i.organization_id = $1 AND i.id = ANY($2::text[]) AND ${kept("r", "$3")}`,
@@ -185,12 +189,12 @@ export async function takeCancelled(
   responseId: string,
   organizationId: string,
 ): Promise<string | null> {
-  const [row] = await sql.query<{ body: string }>(
+  return await text.first(
+    sql,
     `DELETE FROM response_cancellations WHERE response_id = $1 AND organization_id = $2 AND body IS NOT NULL
      RETURNING body`,
     [responseId, organizationId],
   )
-  return row?.body ?? null
 }
 
 /** Asks no longer: a late answer is not written. */

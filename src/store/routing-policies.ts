@@ -1,20 +1,21 @@
 /** Where the inference of an organization may run. An organization without a row has the defaults of the contract. */
-import { queryRecord } from "./rows.ts"
+import { type RowOf, bigint, oneOf, row, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface RoutingPolicy {
-  readonly organizationId: string
-  readonly mode: "nearest" | "ordered" | "required"
-  readonly fallback: "disabled" | "same_country" | "visible_regions"
+const RoutingPolicy = row({
+  organizationId: text,
+  mode: oneOf("nearest", "ordered", "required"),
+  fallback: oneOf("disabled", "same_country", "visible_regions"),
   /** In order of priority; empty means every visible region. */
-  readonly regions: readonly string[]
-  readonly updatedAt: Date
+  regions: text.list(),
+  updatedAt: timestamp,
   /** Counts the changes. */
-  readonly version: bigint
-}
+  version: bigint,
+})
+export type RoutingPolicy = RowOf<typeof RoutingPolicy>
 
 export function findRoutingPolicy(sql: Sql, organizationId: string): Promise<RoutingPolicy | null> {
-  return queryRecord<RoutingPolicy>(sql, "SELECT * FROM routing_policies WHERE organization_id = $1", [
+  return RoutingPolicy.first(sql, "SELECT * FROM routing_policies WHERE organization_id = $1", [
     organizationId,
   ])
 }

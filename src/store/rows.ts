@@ -1,97 +1,260 @@
-/** Between rows and records: snake_case columns become camelCase fields here, once, for every table. */
-import type { Sql, SqlValue } from "./sql.ts"
+/**
+ * The rows of statements. A shape is data: the columns that a statement answers and what each holds. Its static type is
+ * inferred, and every row is checked against it, so that no type of a row is only claimed. A column in snake_case becomes
+ * the field of its name in camelCase.
+ */
+import type { z } from "zod"
+import { type Page, type PageRequest, toPage } from "./pages.ts"
+import type { Sql, SqlRow, SqlValue } from "./sql.ts"
 
-export interface PageRequest {
-  readonly limit: number
-  /** What the page before gave as its nextCursor. */
-  readonly cursor?: string | null | undefined
+/** What runs statements and reads their rows. */
+abstract class Reader<Item> {
+  abstract readRow(given: SqlRow): Item
+
+  async all(sql: Sql, text: string, values: readonly SqlValue[] = []): Promise<Item[]> {
+    return this.readAll(await sql.query(text, values))
+  }
+
+  readAll(given: readonly SqlRow[]): Item[] {
+    return given.map((one) => this.readRow(one))
+  }
+
+  async first(sql: Sql, text: string, values: readonly SqlValue[] = []): Promise<Item | null> {
+    const [given] = await sql.query(text, values)
+    return given === undefined ? null : this.readRow(given)
+  }
+
+  /** For a statement that always answers a row. */
+  async one(sql: Sql, text: string, values: readonly SqlValue[] = []): Promise<Item> {
+    const [given] = await sql.query(text, values)
+    if (given === undefined) throw new Error("Cannot read a row: the statement answered none")
+    return this.readRow(given)
+  }
 }
 
-export interface Page<Item> {
-  readonly items: Item[]
-  readonly nextCursor: string | null
+/** What a column holds. By itself it reads statements with that one column: `integer.one(sql, "SELECT count(*) ...")`. */
+export class Column<Value> extends Reader<Value> {
+  /** Only its type is used. */
+  declare readonly value: Value
+  /** As errors name it. */
+  readonly type: string
+  /** Undefined where the driver gave something else. */
+  readonly read: (given: unknown) => Value | undefined
+  /** Written as text: a list would be taken for a PostgreSQL array. */
+  readonly isJson: boolean
+
+  constructor(type: string, read: (given: unknown) => Value | undefined, isJson = false) {
+    super()
+    this.type = type
+    this.read = read
+    this.isJson = isJson
+  }
+
+  nullable(): Column<Value | null> {
+    const read = (given: unknown): Value | null | undefined => (given === null ? null : this.read(given))
+    return new Column<Value | null>(`${this.type} or null`, read, this.isJson)
+  }
+
+  list(): Column<readonly Value[]> {
+    return new Column(`list of ${this.type}`, (given) => {
+      if (!Array.isArray(given)) return undefined
+      const values = given.map((one) => this.read(one)).filter((value) => value !== undefined)
+      return values.length === given.length ? values : undefined
+    })
+  }
+
+  withDefault(): DefaultColumn<Value> {
+    return new DefaultColumn(this.type, this.read, this.isJson)
+  }
+
+  readRow(given: SqlRow): Value {
+    const [name = ""] = Object.keys(given)
+    return this.readColumn(given, name)
+  }
+
+  readColumn(given: SqlRow, name: string): Value {
+    const value = this.read(given[name])
+    if (value === undefined) throw new Error(mismatch(given[name], name, this.type))
+    return value
+  }
 }
 
-type NullableFields<Fields> = { [Key in keyof Fields]: null extends Fields[Key] ? Key : never }[keyof Fields]
-
-/** What an insert needs of a record: fields that may be null, and those with a default, can be left out. */
-export type NewRecord<Fields, Defaulted extends keyof Fields = never> = Omit<
-  Fields,
-  NullableFields<Fields> | Defaulted
-> &
-  Partial<Pick<Fields, NullableFields<Fields> | Defaulted>>
-
-/** Runs a statement and answers its rows as records. */
-export async function queryRecords<Fields>(
-  sql: Sql,
-  text: string,
-  values: readonly SqlValue[],
-): Promise<Fields[]> {
-  const rows = await sql.query<Record<string, unknown>>(text, values)
-  // A record's fields are its statement's columns; enumerated columns are held to their values by CHECK constraints.
-  return rows.map((row) => toRecord(row) as Fields)
+function mismatch(value: unknown, name: string, type: string): string {
+  const found = value === null ? "null" : typeof value === "object" ? value.constructor.name : typeof value
+  const problem = value === undefined ? "is missing" : `is ${found}, which is not ${type}`
+  return `Cannot read a row: the column ${name} ${problem}`
 }
 
-export async function queryRecord<Fields>(
-  sql: Sql,
-  text: string,
-  values: readonly SqlValue[],
-): Promise<Fields | null> {
-  const [record] = await queryRecords<Fields>(sql, text, values)
-  return record ?? null
+/** Also dates, which have no time zone. */
+export const text = new Column("text", (given) => (typeof given === "string" ? given : undefined))
+export const boolean = new Column("boolean", (given) => (typeof given === "boolean" ? given : undefined))
+export const number = new Column("number", (given) => (typeof given === "number" ? given : undefined))
+/** A whole number of type bigint, or of type numeric (a sum), which comes as text. */
+export const bigint = new Column("bigint", (given) => {
+  if (typeof given === "bigint") return given
+  return typeof given === "string" && /^-?\d+$/.test(given) ? BigInt(given) : undefined
+})
+/** A whole number of any type, that a double holds. */
+export const integer = new Column("integer", (given) => {
+  const whole = typeof given === "number" ? given : Number(bigint.read(given))
+  return Number.isSafeInteger(whole) ? whole : undefined
+})
+export const timestamp = new Column("timestamp", (given) => (given instanceof Date ? given : undefined))
+export const bytes = new Column("bytes", (given) => (given instanceof Uint8Array ? given : undefined))
+/** Parsed JSON of any form. */
+export const anyJson = new Column<unknown>("JSON", (given) => given, true)
+
+/** A column of type jsonb, which is parsed already, or of JSON as text. */
+export const json = <Value>(schema: z.ZodType<Value>): Column<Value> =>
+  new Column(
+    "JSON of its form",
+    (given) => schema.safeParse(typeof given === "string" ? JSON.parse(given) : given).data,
+    true,
+  )
+
+/** One of some texts: a CHECK constraint holds the column to them. */
+export const oneOf = <const Value extends string>(...values: readonly Value[]): Column<Value> =>
+  new Column(`one of ${values.join(", ")}`, (given) => values.find((value) => value === given))
+
+/** A new row can leave it out. */
+class DefaultColumn<Value> extends Column<Value> {
+  readonly hasDefault = true
 }
 
-/** Returns null when `onConflict` let an existing row stand. */
-export function insertRecord<Fields>(
-  sql: Sql,
-  table: string,
-  fields: Readonly<Record<string, unknown>>,
-  onConflict = "",
-): Promise<Fields | null> {
-  const { columns, values } = toColumns(fields)
-  const places = columns.map((_, index) => `$${index + 1}`)
-  const text = `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${places.join(", ")}) ${onConflict} RETURNING *`
-  return queryRecord<Fields>(sql, text, values)
+export type Columns = Readonly<Record<string, Column<unknown>>>
+export type Fields<C extends Columns> = { readonly [Name in keyof C]: C[Name]["value"] }
+/** Fields that are undefined are left out. */
+export type Given<C extends Columns> = { readonly [Name in keyof C]?: Fields<C>[Name] | undefined }
+type Omittable<C extends Columns> = {
+  [Name in keyof C]: C[Name] extends DefaultColumn<unknown>
+    ? Name
+    : null extends C[Name]["value"]
+      ? Name
+      : never
+}[keyof C]
+
+interface Shape {
+  readonly columns: Columns
 }
 
-/** For a plain insert: a row that exists already is an SqlError, so there is always a record. */
-export async function insertNew<Fields>(
-  sql: Sql,
-  table: string,
-  fields: Readonly<Record<string, unknown>>,
-): Promise<Fields> {
-  const record = await insertRecord<Fields>(sql, table, fields)
-  if (record === null) throw new Error(`Cannot insert into ${table}: no row came back`)
-  return record
+export type RowOf<S extends Shape> = Fields<S["columns"]>
+
+/** What an insert needs: columns that may be null, and those with a default, can be left out. */
+export type NewRowOf<S extends Shape> = Omit<RowOf<S>, Omittable<S["columns"]>> &
+  Partial<Pick<RowOf<S>, Omittable<S["columns"]>>>
+
+export const row = <const C extends Columns>(columns: C): Row<C> => new Row(columns)
+export const table = <const C extends Columns>(name: string, columns: C): Table<C> => new Table(name, columns)
+
+const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+export class Row<C extends Columns> extends Reader<Fields<C>> {
+  readonly columns: C
+  readonly #fields: readonly {
+    readonly field: string
+    readonly name: string
+    readonly column: Column<unknown>
+  }[]
+
+  constructor(columns: C) {
+    super()
+    this.columns = columns
+    this.#fields = Object.entries(columns).map(([field, column]) => ({
+      field,
+      name: columnOf(field),
+      column,
+    }))
+  }
+
+  /** Columns that the shape does not name are left out. */
+  readRow(given: SqlRow): Fields<C> {
+    const record: Record<string, unknown> = {}
+    for (const { field, name, column } of this.#fields) record[field] = column.readColumn(given, name)
+    // Each field was read by the column that its type is inferred from.
+    return record as Fields<C>
+  }
+
+  /** A page of what is selected, newest first: ids grow with time. */
+  async page(
+    sql: Sql,
+    { text: selected, values, idColumn = "id" }: Selection,
+    { cursor, limit }: PageRequest,
+  ): Promise<Page<Fields<C>>> {
+    const [cursorPlace, limitPlace] = [`$${values.length + 1}`, `$${values.length + 2}`]
+    const found = await sql.query(
+      `${selected} AND (${cursorPlace}::text IS NULL OR ${idColumn} < ${cursorPlace})
+       ORDER BY ${idColumn} DESC LIMIT ${limitPlace}`,
+      [...values, cursor ?? null, limit + 1],
+    )
+    const { items, nextCursor } = toPage(found, limit, ({ id }) => String(id))
+    return { items: this.readAll(items), nextCursor }
+  }
 }
 
-interface Update {
-  readonly table: string
+/** The shape of whole rows of a table. */
+export class Table<C extends Columns> extends Row<C> {
+  readonly name: string
+
+  constructor(name: string, columns: C) {
+    super(columns)
+    this.name = name
+  }
+
+  /** A row that exists already is an SqlError. */
+  async insert(sql: Sql, fields: Given<C>): Promise<Fields<C>> {
+    const inserted = await this.insertIfNew(sql, fields, "")
+    if (inserted === null) throw new Error(`Cannot insert into ${this.name}: no row came back`)
+    return inserted
+  }
+
+  /** Returns null when `onConflict` let an existing row stand. */
+  insertIfNew(sql: Sql, fields: Given<C>, onConflict: string): Promise<Fields<C> | null> {
+    const { names, values } = this.#written(fields)
+    const places = names.map((_, index) => `$${index + 1}`)
+    return this.first(
+      sql,
+      `INSERT INTO ${this.name} (${names.join(", ")}) VALUES (${places.join(", ")}) ${onConflict} RETURNING *`,
+      values,
+    )
+  }
+
+  update(sql: Sql, { where, whereValues, changes, also }: Update<C>): Promise<Fields<C> | null> {
+    const { names, values } = this.#written(changes)
+    const assignments = names.map((name, index) => `${name} = $${whereValues.length + index + 1}`)
+    if (also !== undefined) assignments.push(also)
+    return this.first(sql, `UPDATE ${this.name} SET ${assignments.join(", ")} WHERE ${where} RETURNING *`, [
+      ...whereValues,
+      ...values,
+    ])
+  }
+
+  /** `where` has $1-style parameters. */
+  async count(sql: Sql, where: string, values: readonly SqlValue[]): Promise<number> {
+    return await integer.one(sql, `SELECT count(*) FROM ${this.name} WHERE ${where}`, values)
+  }
+
+  #written(fields: Given<C>): { readonly names: string[]; readonly values: SqlValue[] } {
+    const given = Object.entries<unknown>(fields).filter(([, value]) => value !== undefined)
+    return {
+      names: given.map(([field]) => columnOf(field)),
+      values: given.map(([field, value]) => {
+        const column = this.columns[field]
+        if (column === undefined) throw new Error(`Cannot write to ${this.name}: it has no ${field}`)
+        // What a column reads can be written; only undefined could not, which is gone.
+        return column.isJson && value !== null ? JSON.stringify(value) : (value as SqlValue)
+      }),
+    }
+  }
+}
+
+interface Update<C extends Columns> {
   /** A condition with $1-style parameters. */
   readonly where: string
   readonly whereValues: readonly SqlValue[]
   /** Fields that are undefined stay as they are; null is a value. */
-  readonly changes: Readonly<Record<string, unknown>>
+  readonly changes: Given<C>
   /** Further assignments, such as `version = version + 1`. */
   readonly also?: string
-}
-
-export function updateRecord<Fields>(sql: Sql, update: Update): Promise<Fields | null> {
-  const { columns, values } = toColumns(update.changes)
-  const offset = update.whereValues.length
-  const assignments = columns.map((column, index) => `${column} = $${offset + index + 1}`)
-  if (update.also !== undefined) assignments.push(update.also)
-  const text = `UPDATE ${update.table} SET ${assignments.join(", ")} WHERE ${update.where} RETURNING *`
-  return queryRecord<Fields>(sql, text, [...update.whereValues, ...values])
-}
-
-/** How many rows of the table the organization has. */
-export async function countOf(sql: Sql, table: string, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM ${table} WHERE organization_id = $1`,
-    [organizationId],
-  )
-  return row?.count ?? 0
 }
 
 interface Selection {
@@ -100,48 +263,4 @@ interface Selection {
   readonly values: readonly SqlValue[]
   /** The column of the id, where several tables have one. */
   readonly idColumn?: string
-}
-
-/** A page of what is selected, newest first: ids grow with time. */
-export async function pageNewest<Fields extends { readonly id: string }>(
-  sql: Sql,
-  { text, values, idColumn = "id" }: Selection,
-  { cursor, limit }: PageRequest,
-): Promise<Page<Fields>> {
-  const [cursorPlace, limitPlace] = [`$${values.length + 1}`, `$${values.length + 2}`]
-  const rows = await queryRecords<Fields>(
-    sql,
-    `${text} AND (${cursorPlace}::text IS NULL OR ${idColumn} < ${cursorPlace})
-     ORDER BY ${idColumn} DESC LIMIT ${limitPlace}`,
-    [...values, cursor ?? null, limit + 1],
-  )
-  return toPage(rows, limit, ({ id }) => id)
-}
-
-/** For statements that ask for one row more than the page shows: that row says that there is a next page. */
-export function toPage<Item>(
-  items: readonly Item[],
-  limit: number,
-  cursorOf: (item: Item) => string,
-): Page<Item> {
-  const shown = items.slice(0, limit)
-  const last = shown.at(-1)
-  return { items: shown, nextCursor: items.length > limit && last !== undefined ? cursorOf(last) : null }
-}
-
-function toColumns(fields: Readonly<Record<string, unknown>>): { columns: string[]; values: SqlValue[] } {
-  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
-  return {
-    columns: given.map(([field]) => columnOf(field)),
-    // The repositories' field types are all SqlValues once undefined is gone.
-    values: given.map(([, value]) => value as SqlValue),
-  }
-}
-
-const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-const fieldOf = (column: string): string =>
-  column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-
-function toRecord(row: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(row).map(([column, value]) => [fieldOf(column), value]))
 }

@@ -1,25 +1,26 @@
 /** Console sessions, and the links that begin one without a password. */
-import type { Role } from "../contract/access.ts"
-import type { sessionMethods } from "../contract/platform/sessions.ts"
-import { insertNew, queryRecord, queryRecords, type NewRecord } from "./rows.ts"
+import { roles } from "../contract/access.ts"
+import { sessionMethods } from "../contract/platform/sessions.ts"
+import { type NewRowOf, type RowOf, bytes, oneOf, row, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 import { findUser, type User } from "./users.ts"
 
-export interface Session {
-  readonly id: string
+const Session = table("sessions", {
+  id: text,
   /** SHA-256 of the token. */
-  readonly tokenHash: Uint8Array
-  readonly userId: string
-  readonly ip: string | null
-  readonly userAgent: string | null
+  tokenHash: bytes,
+  userId: text,
+  ip: text.nullable(),
+  userAgent: text.nullable(),
   /** How it began; null where an earlier version began it. */
-  readonly method: SessionMethod | null
-  readonly createdAt: Date
-  readonly lastSeenAt: Date
+  method: oneOf(...sessionMethods).nullable(),
+  createdAt: timestamp,
+  lastSeenAt: timestamp,
   /** However busy the session is; idleness is the caller's to judge, by lastSeenAt. */
-  readonly expiresAt: Date
-  readonly revokedAt: Date | null
-}
+  expiresAt: timestamp,
+  revokedAt: timestamp.nullable(),
+})
+export type Session = RowOf<typeof Session>
 
 export type SessionMethod = (typeof sessionMethods)[number]
 
@@ -28,15 +29,16 @@ export interface SessionPrincipal {
   readonly user: User
 }
 
-interface OneTimeLink {
-  readonly tokenHash: Uint8Array
-  readonly userId: string
-  readonly createdAt: Date
-  readonly expiresAt: Date
-}
+const OneTimeLink = table("one_time_links", {
+  tokenHash: bytes,
+  userId: text,
+  createdAt: timestamp,
+  expiresAt: timestamp,
+})
+type OneTimeLink = RowOf<typeof OneTimeLink>
 
-export function insertSession(sql: Sql, session: NewRecord<Session>): Promise<Session> {
-  return insertNew<Session>(sql, "sessions", { ...session })
+export function insertSession(sql: Sql, session: NewRowOf<typeof Session>): Promise<Session> {
+  return Session.insert(sql, { ...session })
 }
 
 /** Also returns an expired or revoked one. */
@@ -44,7 +46,7 @@ export async function findSessionPrincipal(
   sql: Sql,
   tokenHash: Uint8Array,
 ): Promise<SessionPrincipal | null> {
-  const session = await queryRecord<Session>(sql, "SELECT * FROM sessions WHERE token_hash = $1", [tokenHash])
+  const session = await Session.first(sql, "SELECT * FROM sessions WHERE token_hash = $1", [tokenHash])
   const user = session === null ? null : await findUser(sql, session.userId)
   return session === null || user === null ? null : { session, user }
 }
@@ -67,7 +69,7 @@ export function listSessionsOfUser(
   userId: string,
   { now, seenAfter, limit, id }: LiveSessions,
 ): Promise<Session[]> {
-  return queryRecords<Session>(sql, `SELECT s.* FROM sessions s WHERE s.user_id = $1 AND ${live}`, [
+  return Session.all(sql, `SELECT s.* FROM sessions s WHERE s.user_id = $1 AND ${live}`, [
     userId,
     now,
     seenAfter,
@@ -75,6 +77,13 @@ export function listSessionsOfUser(
     id ?? null,
   ])
 }
+
+const MemberSession = row({
+  ...Session.columns,
+  email: text,
+  name: text.nullable(),
+  role: oneOf(...roles),
+})
 
 /**
  * The same of all members, except of those who are also members elsewhere: their sessions are not this organization's
@@ -84,8 +93,8 @@ export function listMemberSessions(
   sql: Sql,
   organizationId: string,
   { now, seenAfter, limit, id }: LiveSessions,
-): Promise<(Session & Pick<User, "email" | "name"> & { readonly role: Role })[]> {
-  return queryRecords(
+): Promise<RowOf<typeof MemberSession>[]> {
+  return MemberSession.all(
     sql,
     `SELECT s.*, u.email, u.name, m.role FROM sessions s JOIN users u ON u.id = s.user_id
      JOIN memberships m ON m.user_id = s.user_id JOIN organizations o ON o.id = m.organization_id
@@ -113,7 +122,7 @@ export async function revokeSession(sql: Sql, id: string, revokedAt: Date): Prom
 
 /** After a change of password, for example. Returns those it ended. */
 export function revokeSessionsOfUser(sql: Sql, userId: string, revokedAt: Date): Promise<Session[]> {
-  return queryRecords<Session>(
+  return Session.all(
     sql,
     "UPDATE sessions SET revoked_at = $2 WHERE user_id = $1 AND revoked_at IS NULL RETURNING *",
     [userId, revokedAt],
@@ -131,12 +140,12 @@ export async function purgeSessions(sql: Sql, before: Date, limit: number): Prom
 }
 
 export async function insertOneTimeLink(sql: Sql, link: OneTimeLink): Promise<void> {
-  await insertNew(sql, "one_time_links", { ...link })
+  await OneTimeLink.insert(sql, link)
 }
 
 /** Returns whose link it is, once; null when it is unknown, expired or used. */
 export async function useOneTimeLink(sql: Sql, tokenHash: Uint8Array, now: Date): Promise<string | null> {
-  const link = await queryRecord<OneTimeLink>(
+  const link = await OneTimeLink.first(
     sql,
     `UPDATE one_time_links SET used_at = $2 WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2 RETURNING *`,
     [tokenHash, now],
@@ -151,19 +160,19 @@ export async function endOneTimeLinks(sql: Sql, userId: string): Promise<void> {
 
 /** Of those that exist, in the order in which their audit logs may be locked. */
 export async function listOrganizationIdsOf(sql: Sql, userId: string, limit: number): Promise<string[]> {
-  const rows = await sql.query<{ organization_id: string }>(
+  return await text.all(
+    sql,
     `SELECT m.organization_id FROM memberships m JOIN organizations o ON o.id = m.organization_id
      WHERE m.user_id = $1 AND o.deleted_at IS NULL ORDER BY m.organization_id LIMIT $2`,
     [userId, limit],
   )
-  return rows.map(({ organization_id }) => organization_id)
 }
 
 /** Where a user's sessions began. */
 export async function listSessionAddresses(sql: Sql, userId: string): Promise<string[]> {
-  const rows = await sql.query<{ ip: string }>(
+  return await text.all(
+    sql,
     "SELECT DISTINCT ip FROM sessions WHERE user_id = $1 AND ip IS NOT NULL LIMIT 1000",
     [userId],
   )
-  return rows.map(({ ip }) => ip)
 }

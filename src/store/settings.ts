@@ -1,9 +1,9 @@
 /** What the installation keeps about itself: its id, its secrets. */
+import { text } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export async function findSetting(sql: Sql, key: string): Promise<string | null> {
-  const [row] = await sql.query<{ value: string }>("SELECT value FROM settings WHERE key = $1", [key])
-  return row?.value ?? null
+export function findSetting(sql: Sql, key: string): Promise<string | null> {
+  return text.first(sql, "SELECT value FROM settings WHERE key = $1", [key])
 }
 
 /** Returns what is kept; the first caller's `value` when nothing was, whichever of several gateways that is. */

@@ -1,16 +1,17 @@
 /** What an account spent this month, and whether its cutoff stops it. */
-import { fromCents, type Ticks } from "../base/money.ts"
-import { queryRecord } from "./rows.ts"
+import { fromCents } from "../base/money.ts"
+import { type RowOf, bigint, boolean, row } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-interface MonthSpend {
-  readonly spentTicks: Ticks
+const MonthSpend = row({
+  spentTicks: bigint,
   /** What the cutoff leaves did not cover the cheapest request when the latest one was refused. */
-  readonly refused: boolean
-}
+  refused: boolean,
+})
+type MonthSpend = RowOf<typeof MonthSpend>
 
 export async function findMonthSpend(sql: Sql, billingAccountId: string, month: string): Promise<MonthSpend> {
-  const found = await queryRecord<MonthSpend>(
+  const found = await MonthSpend.first(
     sql,
     "SELECT spent_ticks, refused FROM month_spend WHERE billing_account_id = $1 AND month = $2",
     [billingAccountId, month],

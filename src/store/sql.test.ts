@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe } from "vitest"
 import { testSqlPort, type OpenTarget, type Target } from "../../test/store/conformance.ts"
 import { openPglite } from "./pglite.ts"
 import { openPostgres } from "./postgres.ts"
+import { testRows } from "../../test/store/row-conformance.ts"
 import { testRepositories } from "../../test/store/repository-conformance.ts"
 
 const targets: readonly Target[] = [
@@ -48,6 +49,7 @@ for (const target of targets) {
     afterAll(() => opened.close())
 
     testSqlPort(() => opened)
+    testRows(() => opened)
     testRepositories(() => opened)
   })
 }

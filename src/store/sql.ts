@@ -14,9 +14,12 @@ export type SqlValue =
   | readonly string[]
   | object
 
+/** As the driver gave it: shapes read it (rows.ts). */
+export type SqlRow = Readonly<Record<string, unknown>>
+
 export interface Sql {
-  /** Runs one statement with $1-style parameters and answers its rows. */
-  query<Row extends object>(text: string, values?: readonly SqlValue[]): Promise<Row[]>
+  /** Runs one statement with $1-style parameters and answers its rows, whose values are not checked. */
+  query(text: string, values?: readonly SqlValue[]): Promise<SqlRow[]>
 }
 
 export interface Transaction extends Sql {

@@ -28,7 +28,7 @@ function isTransient(error: unknown): boolean {
 }
 
 /** PostgreSQL answers COMMIT with ROLLBACK, and without an error, when a statement failed and its error was ignored. */
-export function checkCommitted(outcome: { command?: string } | undefined): void {
+export function checkCommitted(outcome: { readonly command?: unknown } | undefined): void {
   if (outcome?.command !== "COMMIT") {
     throw new Error(
       "Cannot commit the transaction: one of its statements failed, and the work went on regardless",

@@ -2,7 +2,8 @@
 import { lockBillingAccount } from "./billing-accounts.ts"
 import { enterKeySpend } from "./budgets.ts"
 import type { AccountSum, ChargeWords, UsageDigest } from "./journal/digest.ts"
-import type { JournalPosition } from "./journal/journal.ts"
+import { type JournalPosition, journalStart } from "./journal/journal.ts"
+import { integer, row, text } from "./rows.ts"
 import { type Sql, type Transaction, isUniqueViolation } from "./sql.ts"
 
 interface UsageBatch {
@@ -20,13 +21,17 @@ export interface AppliedUsage {
   readonly position: JournalPosition
 }
 
+/** Of a journal. */
+export const StoredPosition = row({ segment: integer, offset: integer })
+
 /** How far the journal of this gateway is in the ledger. */
 export async function findJournalPosition(sql: Sql, gatewayId: string): Promise<JournalPosition> {
-  const [row] = await sql.query<PositionRow>(
-    "SELECT segment, position FROM journal_positions WHERE gateway_id = $1",
+  const found = await StoredPosition.first(
+    sql,
+    "SELECT segment, position AS offset FROM journal_positions WHERE gateway_id = $1",
     [gatewayId],
   )
-  return row ? toPosition(row) : { segment: 0, offset: 0 }
+  return found ?? journalStart
 }
 
 export async function applyUsage(sql: Transaction, batch: UsageBatch): Promise<AppliedUsage> {
@@ -49,27 +54,17 @@ export async function applyUsage(sql: Transaction, batch: UsageBatch): Promise<A
   return { applied: true, position: batch.next }
 }
 
-interface PositionRow {
-  readonly segment: bigint
-  readonly position: bigint
-}
-
-const toPosition = ({ segment, position }: PositionRow): JournalPosition => ({
-  segment: Number(segment),
-  offset: Number(position),
-})
-
 async function lockPosition(sql: Sql, { gatewayId, now }: UsageBatch): Promise<JournalPosition> {
   await sql.query(
     `INSERT INTO journal_positions (gateway_id, segment, position, updated_at) VALUES ($1, 0, 0, $2)
      ON CONFLICT (gateway_id) DO NOTHING`,
     [gatewayId, now],
   )
-  const [row] = await sql.query<PositionRow>(
-    "SELECT segment, position FROM journal_positions WHERE gateway_id = $1 FOR UPDATE",
+  return await StoredPosition.one(
+    sql,
+    "SELECT segment, position AS offset FROM journal_positions WHERE gateway_id = $1 FOR UPDATE",
     [gatewayId],
   )
-  return row ? toPosition(row) : { segment: 0, offset: 0 }
 }
 
 /** Fails as a whole when one of them was charged before, see `isChargedBefore`. */
@@ -88,11 +83,8 @@ export const isChargedBefore = (error: unknown): boolean => isUniqueViolation(er
 
 /** Those of the sequences, given as words, that were charged before. */
 export async function findCharged(sql: Sql, sequences: string): Promise<ReadonlySet<string>> {
-  const rows = await sql.query<{ seq_id: string }>(
-    "SELECT seq_id FROM charges WHERE seq_id = ANY (string_to_array($1, ' '))",
-    [sequences],
-  )
-  return new Set(rows.map(({ seq_id }) => seq_id))
+  const charged = "SELECT seq_id FROM charges WHERE seq_id = ANY (string_to_array($1, ' '))"
+  return new Set(await text.all(sql, charged, [sequences]))
 }
 
 async function enter(sql: Sql, entries: string, now: Date): Promise<void> {

@@ -1,37 +1,38 @@
 /** The people who sign in. */
-import { insertRecord, queryRecord, updateRecord, type NewRecord } from "./rows.ts"
+import { type NewRowOf, type RowOf, boolean, table, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface User {
-  readonly id: string
+const User = table("users", {
+  id: text,
   /** As it was typed; unique whatever its case. */
-  readonly email: string
-  readonly name: string | null
-  readonly passwordHash: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-}
+  email: text,
+  name: text.nullable(),
+  passwordHash: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+})
+export type User = RowOf<typeof User>
 
 /** Returns null when another user has the address. */
-export function insertUser(sql: Sql, user: NewRecord<User>): Promise<User | null> {
-  return insertRecord<User>(sql, "users", { ...user }, "ON CONFLICT ((lower(email))) DO NOTHING")
+export function insertUser(sql: Sql, user: NewRowOf<typeof User>): Promise<User | null> {
+  return User.insertIfNew(sql, { ...user }, "ON CONFLICT ((lower(email))) DO NOTHING")
 }
 
 export function findUser(sql: Sql, id: string): Promise<User | null> {
-  return queryRecord<User>(sql, "SELECT * FROM users WHERE id = $1", [id])
+  return User.first(sql, "SELECT * FROM users WHERE id = $1", [id])
 }
 
 /** Holds others who lock the user back until the transaction ends. */
 export function lockUser(sql: Sql, id: string): Promise<User | null> {
-  return queryRecord<User>(sql, "SELECT * FROM users WHERE id = $1 FOR NO KEY UPDATE", [id])
+  return User.first(sql, "SELECT * FROM users WHERE id = $1 FOR NO KEY UPDATE", [id])
 }
 
 export function findUserByEmail(sql: Sql, email: string): Promise<User | null> {
-  return queryRecord<User>(sql, "SELECT * FROM users WHERE lower(email) = lower($1)", [email])
+  return User.first(sql, "SELECT * FROM users WHERE lower(email) = lower($1)", [email])
 }
 
 export function findFirstUser(sql: Sql): Promise<User | null> {
-  return queryRecord<User>(sql, "SELECT * FROM users ORDER BY id LIMIT 1", [])
+  return User.first(sql, "SELECT * FROM users ORDER BY id LIMIT 1", [])
 }
 
 export function updateUser(
@@ -40,8 +41,7 @@ export function updateUser(
   changes: Partial<Pick<User, "email" | "name" | "passwordHash">>,
   updatedAt: Date,
 ): Promise<User | null> {
-  return updateRecord<User>(sql, {
-    table: "users",
+  return User.update(sql, {
     where: "id = $1",
     whereValues: [id],
     changes: { ...changes, updatedAt },
@@ -50,19 +50,19 @@ export function updateUser(
 
 /** Whether this installation has been set up: a fresh one creates its first user. */
 export async function hasUsers(sql: Sql): Promise<boolean> {
-  const [row] = await sql.query<{ present: boolean }>("SELECT EXISTS (SELECT FROM users) AS present")
-  return row?.present === true
+  return await boolean.one(sql, "SELECT EXISTS (SELECT FROM users)")
 }
 
-export interface SsoIdentity {
-  readonly issuer: string
-  readonly subject: string
-  readonly userId: string
-  readonly createdAt: Date
-}
+const SsoIdentity = table("sso_identities", {
+  issuer: text,
+  subject: text,
+  userId: text,
+  createdAt: timestamp,
+})
+export type SsoIdentity = RowOf<typeof SsoIdentity>
 
 export function findUserByIdentity(sql: Sql, issuer: string, subject: string): Promise<User | null> {
-  return queryRecord<User>(
+  return User.first(
     sql,
     `SELECT u.* FROM users u JOIN sso_identities i ON i.user_id = u.id WHERE i.issuer = $1 AND i.subject = $2`,
     [issuer, subject],
@@ -71,7 +71,7 @@ export function findUserByIdentity(sql: Sql, issuer: string, subject: string): P
 
 /** Returns null when the subject is bound already. */
 export function insertSsoIdentity(sql: Sql, identity: SsoIdentity): Promise<SsoIdentity | null> {
-  return insertRecord<SsoIdentity>(sql, "sso_identities", { ...identity }, "ON CONFLICT DO NOTHING")
+  return SsoIdentity.insertIfNew(sql, { ...identity }, "ON CONFLICT DO NOTHING")
 }
 
 export async function hasSsoIdentity(sql: Sql, userId: string): Promise<boolean> {

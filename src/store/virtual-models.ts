@@ -1,24 +1,20 @@
 /** Virtual models of organizations. */
-import type { VirtualRule } from "../contract/platform/virtual-models.ts"
-import { resourceTable } from "./resources.ts"
+import { VirtualRule } from "../contract/platform/virtual-models.ts"
+import { resourceColumns, resourceTable } from "./resources.ts"
+import { type RowOf, bigint, json, table, text } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface VirtualModelRecord {
-  readonly id: string
-  readonly organizationId: string
-  readonly name: string
-  readonly description: string
-  readonly rule: VirtualRule
-  readonly createdBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly version: bigint
-}
-
-export const virtualModels = resourceTable<VirtualModelRecord, "version">({
-  table: "virtual_models",
-  json: ["rule"],
+const VirtualModelRecord = table("virtual_models", {
+  ...resourceColumns,
+  name: text,
+  description: text,
+  rule: json(VirtualRule),
+  createdBy: text.nullable(),
+  version: bigint.withDefault(),
 })
+export type VirtualModelRecord = RowOf<typeof VirtualModelRecord>
+
+export const virtualModels = resourceTable({ table: VirtualModelRecord, listed: VirtualModelRecord })
 
 /** All of them; an organization has few. */
 export const listVirtualModels = (sql: Sql, organizationId: string): Promise<VirtualModelRecord[]> =>

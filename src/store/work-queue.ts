@@ -7,6 +7,7 @@ import { FairTurns } from "../base/fair-queue.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Change } from "./changes.ts"
+import { text } from "./rows.ts"
 import type { Sql, SqlValue } from "./sql.ts"
 
 export interface Lease {
@@ -25,13 +26,8 @@ export interface WorkSignals {
 }
 
 /** Organizations that have something due: rows as the kind's own SQL says. */
-export async function listOrganizations(
-  sql: Sql,
-  rows: string,
-  values: readonly SqlValue[],
-): Promise<string[]> {
-  const found = await sql.query<{ id: string }>(`SELECT DISTINCT organization_id AS id FROM ${rows}`, values)
-  return found.map(({ id }) => id)
+export function listOrganizations(sql: Sql, rows: string, values: readonly SqlValue[]): Promise<string[]> {
+  return text.all(sql, `SELECT DISTINCT organization_id FROM ${rows}`, values)
 }
 
 export interface WorkKind<Item> {

@@ -3,7 +3,7 @@ import { createIds } from "../../src/base/ids.ts"
 import { insertBillingAccount } from "../../src/store/billing-accounts.ts"
 import { insertKey, type Key } from "../../src/store/keys.ts"
 import { insertOrganization } from "../../src/store/organizations.ts"
-import type { Page } from "../../src/store/rows.ts"
+import type { Page } from "../../src/store/pages.ts"
 import type { Sql } from "../../src/store/sql.ts"
 import { insertUser } from "../../src/store/users.ts"
 

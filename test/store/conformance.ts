@@ -8,6 +8,7 @@ import {
   toMigration,
 } from "../../src/store/migrate.ts"
 import { isUniqueViolation, SqlError, type Database, type SqlValue } from "../../src/store/sql.ts"
+import { integer, row } from "../../src/store/rows.ts"
 
 export interface Target {
   readonly name: string
@@ -63,8 +64,8 @@ function testValues(get: Get): void {
   test.for(roundTrips)(
     "a parameter of type %s comes back as it was sent: %s",
     async ([type, sent, expected]) => {
-      const [row] = await get().database.query<{ value: unknown }>(`SELECT $1::${type} AS value`, [sent])
-      expect(row?.value).toStrictEqual(expected === undefined ? sent : expected)
+      const [found] = await get().database.query(`SELECT $1::${type} AS value`, [sent])
+      expect(found?.["value"]).toStrictEqual(expected === undefined ? sent : expected)
     },
   )
 
@@ -99,8 +100,11 @@ function testValues(get: Get): void {
 
 function testTransactions(get: Get): void {
   const countOf = async (table: string): Promise<number> => {
-    const [row] = await get().database.query<{ count: number }>(`SELECT count(*)::int AS count FROM ${table}`)
-    return row?.count ?? -1
+    const [found] = await row({ count: integer }).all(
+      get().database,
+      `SELECT count(*)::int AS count FROM ${table}`,
+    )
+    return found?.count ?? -1
   }
 
   test("a transaction that resolves is kept, one that throws leaves nothing", async () => {
@@ -160,12 +164,13 @@ function testTransactions(get: Get): void {
     const writePair = async (owner: string): Promise<number> =>
       database.transaction(async (sql) => {
         await sql.query("INSERT INTO pairs VALUES ($1, 1)", [owner])
-        const [row] = await sql.query<{ others: number }>(
+        const [found] = await row({ others: integer }).all(
+          sql,
           "SELECT count(*)::int AS others FROM pairs WHERE owner <> $1 AND xmin = pg_current_xact_id()::xid",
           [owner],
         )
         await sql.query("INSERT INTO pairs VALUES ($1, 2)", [owner])
-        return row?.others ?? -1
+        return found?.others ?? -1
       })
     const strangers = await Promise.all(
       Array.from({ length: 10 }, (_, index) => writePair(`writer ${index}`)),
@@ -320,7 +325,7 @@ function testMigrations(get: Get): void {
 
 function increment(on: Database): Promise<void> {
   return on.transaction(async (sql) => {
-    const [row] = await sql.query<{ n: number }>("SELECT n FROM counter FOR UPDATE")
-    await sql.query("UPDATE counter SET n = $1", [(row?.n ?? 0) + 1])
+    const [found] = await row({ n: integer }).all(sql, "SELECT n FROM counter FOR UPDATE")
+    await sql.query("UPDATE counter SET n = $1", [(found?.n ?? 0) + 1])
   })
 }

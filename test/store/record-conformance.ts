@@ -10,7 +10,6 @@ import {
   listPendingInvitations,
   renewInvitation,
   revokeInvitation,
-  type Invitation,
 } from "../../src/store/invitations.ts"
 import {
   findModelAccess,
@@ -19,7 +18,6 @@ import {
   pageModelAccess,
   updateModelAccess,
 } from "../../src/store/model-access.ts"
-import type { NewRecord } from "../../src/store/rows.ts"
 import { findRoutingPolicy, putRoutingPolicy } from "../../src/store/routing-policies.ts"
 import {
   findSessionPrincipal,
@@ -115,7 +113,7 @@ function testSessions(get: Get): void {
   })
 }
 
-const givenInvitation = async (sql: Sql): Promise<NewRecord<Invitation>> => {
+const givenInvitation = async (sql: Sql): Promise<Parameters<typeof insertInvitation>[1]> => {
   const invitation = {
     id: nextId("inv"),
     organizationId: (await givenOrganization(sql)).id,

@@ -121,7 +121,7 @@ export const alertKindSettings: Readonly<Record<AlertKind, KindSettings>> = {
   },
 }
 
-const AlertTarget = z
+export const AlertTarget = z
   .strictObject({
     question_set_id: PathId.optional(),
     question: Text(64).optional().describe("Without it, every question of the set."),
@@ -131,7 +131,7 @@ const AlertTarget = z
   .meta({ id: "AlertTarget", description: "What the rule is about; which fields, depends on the kind." })
 export type AlertTarget = z.infer<typeof AlertTarget>
 
-const AlertChannel = z
+export const AlertChannel = z
   .discriminatedUnion("type", [
     z.strictObject({ type: z.literal("webhook"), webhook_id: PathId }),
     z.strictObject({ type: z.literal("email"), address: EmailAddress }),

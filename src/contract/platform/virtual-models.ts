@@ -96,8 +96,13 @@ export const ruleFields = {
 export const ruleNames = ["alias", "fallback", "split", "cascade"] as const
 export type RuleName = (typeof ruleNames)[number]
 
-type Rules = { readonly [Name in RuleName]: z.infer<(typeof ruleFields)[Name]> }
-export type VirtualRule = { [Name in RuleName]: Readonly<Record<Name, Rules[Name]>> }[RuleName]
+export const VirtualRule = z.union([
+  z.strictObject({ alias: ruleFields.alias }),
+  z.strictObject({ fallback: ruleFields.fallback }),
+  z.strictObject({ split: ruleFields.split }),
+  z.strictObject({ cascade: ruleFields.cascade }),
+])
+export type VirtualRule = z.infer<typeof VirtualRule>
 
 /** The rule that fields hold; null where they hold none or several. */
 export function ruleOf(fields: { readonly [Name in RuleName]?: unknown }): VirtualRule | null {

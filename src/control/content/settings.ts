@@ -70,7 +70,7 @@ async function replaceSettings(
       keep: given.keep,
       sampleRate: given.sample_rate,
       retentionDays: given.retention_days,
-      redactPatterns: JSON.stringify(given.redact.patterns),
+      redactPatterns: given.redact.patterns,
       redactQuestionSet: given.redact.question_set,
       updatedAt: now,
     })
@@ -177,7 +177,7 @@ function settingsOf(stored: StoredContentSettings | null): Settings {
     retention_days: stored.retentionDays,
     redact: {
       // Written by replaceSettings above.
-      patterns: JSON.parse(stored.redactPatterns) as Settings["redact"]["patterns"],
+      patterns: stored.redactPatterns,
       question_set: stored.redactQuestionSet,
     },
   }

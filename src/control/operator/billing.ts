@@ -18,6 +18,7 @@ import {
   type LedgerCheck,
   type LedgerRow,
 } from "../../store/ledger.ts"
+import { text } from "../../store/rows.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type AuditedViews, type ChangeScope, type ControlDeps, change, found } from "../audited-change.ts"
 import { plural } from "../../base/plural.ts"
@@ -95,23 +96,24 @@ async function enter(
 /** The named account, that of the named organization, or the only one there is. */
 async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
   if (named !== undefined) {
-    const [row] = await sql.query<{ id: string }>(
+    const id = await text.first(
+      sql,
       "SELECT id FROM billing_accounts WHERE id = $1 UNION SELECT billing_account_id FROM organizations WHERE id = $1",
       [named],
     )
-    if (!row || !(await findBillingAccount(sql, row.id)))
+    if (id === null || !(await findBillingAccount(sql, id)))
       throw new Fault("not_found", `Cannot find the billing account ${named}`)
-    return row.id
+    return id
   }
-  const rows = await sql.query<{ id: string }>("SELECT id FROM billing_accounts ORDER BY id LIMIT 2")
-  const [only, another] = rows
-  if (!only) throw new Fault("not_found", "Cannot find a billing account: start the server once first")
-  if (another)
+  const [only, another] = await text.all(sql, "SELECT id FROM billing_accounts ORDER BY id LIMIT 2")
+  if (only === undefined)
+    throw new Fault("not_found", "Cannot find a billing account: start the server once first")
+  if (another !== undefined)
     throw new Fault(
       "invalid_request",
       "Cannot tell which account is meant: there are several; name one with --account",
     )
-  return only.id
+  return only
 }
 
 /** In the audit log of every organization that the account pays for; ascending ids, as everyone locks the chains. */

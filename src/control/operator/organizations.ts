@@ -1,8 +1,7 @@
 /** The operator's endpoints about organizations. */
-import type { z } from "zod"
 import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { ListedOrganization, OperatorTable } from "../../contract/operator.ts"
+import type { OperatorTable } from "../../contract/operator.ts"
 import { verifyAudit } from "../../store/audit.ts"
 import { findBillingAccount } from "../../store/billing-accounts.ts"
 import { type Organization, deleteOrganization } from "../../store/organizations.ts"
@@ -10,6 +9,7 @@ import { deleteAlertsOf } from "../../store/alerts/rules.ts"
 import { deleteContentOf } from "../../store/content/content.ts"
 import { deleteFilesOf } from "../../store/files/files.ts"
 import { deleteSetsOf } from "../../store/question-sets/sets.ts"
+import { type RowOf, boolean, integer, row, text } from "../../store/rows.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
 import { acting, change, notFound } from "../audited-change.ts"
@@ -53,12 +53,19 @@ export function organizationOperatorHandlers(deps: OperatorDeps): Pick<Handlers<
   }
 }
 
-type Organizations = z.infer<typeof ListedOrganization>[]
+const Listed = row({
+  id: text,
+  name: text,
+  billing_account_id: text,
+  is_personal: boolean,
+  members: integer,
+})
 
-async function listOrganizations({ database }: OperatorDeps): Promise<Organizations> {
-  return await database.query<Organizations[number]>(
+function listOrganizations({ database }: OperatorDeps): Promise<RowOf<typeof Listed>[]> {
+  return Listed.all(
+    database,
     `SELECT o.id, o.name, o.billing_account_id, o.is_personal,
-       (SELECT count(*)::int FROM memberships m WHERE m.organization_id = o.id) AS members
+       (SELECT count(*) FROM memberships m WHERE m.organization_id = o.id) AS members
      FROM organizations o WHERE o.deleted_at IS NULL ORDER BY o.id DESC LIMIT $1`,
     [organizationsListedMax],
   )
@@ -166,12 +173,13 @@ async function verifyAuditLogs(
   { database }: OperatorDeps,
   organization: string | undefined,
 ): Promise<OutputOf<OperatorTable["verifyAuditLogs"]>> {
-  const rows = await database.query<{ id: string }>(
+  const ids = await text.all(
+    database,
     "SELECT id FROM organizations WHERE $1::text IS NULL OR id = $1 ORDER BY id",
     [organization ?? null],
   )
   const findings: OutputOf<OperatorTable["verifyAuditLogs"]> = []
-  for (const { id } of rows) {
+  for (const id of ids) {
     const verdict = await verifyAudit(database, id)
     findings.push({
       organization_id: id,

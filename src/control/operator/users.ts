@@ -2,6 +2,7 @@
 import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { OperatorTable } from "../../contract/operator.ts"
+import { boolean, integer, row, text } from "../../store/rows.ts"
 import { revokeSessionsOfUser } from "../../store/sessions.ts"
 import { type User, findFirstUser, findUserByEmail, updateUser } from "../../store/users.ts"
 import { type ChangeScope, change } from "../audited-change.ts"
@@ -9,6 +10,13 @@ import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
 import { type OperatorDeps, signInAddress } from "./deps.ts"
 
 const usersListedMax = 1000
+const ListedUser = row({
+  id: text,
+  email: text,
+  name: text.nullable(),
+  has_password: boolean,
+  organizations: integer,
+})
 
 type Names = "listUsers" | "createSignInLink" | "resetPassword"
 type Link = OutputOf<OperatorTable["createSignInLink"]>
@@ -16,9 +24,10 @@ type Link = OutputOf<OperatorTable["createSignInLink"]>
 export function userOperatorHandlers(deps: OperatorDeps): Pick<Handlers<OperatorTable>, Names> {
   return {
     listUsers: async () =>
-      await deps.database.query<OutputOf<OperatorTable["listUsers"]>[number]>(
+      await ListedUser.all(
+        deps.database,
         `SELECT u.id, u.email, u.name, u.password_hash IS NOT NULL AS has_password,
-           (SELECT count(*)::int FROM memberships m WHERE m.user_id = u.id) AS organizations
+           (SELECT count(*) FROM memberships m WHERE m.user_id = u.id) AS organizations
          FROM users u ORDER BY u.id DESC LIMIT $1`,
         [usersListedMax],
       ),

@@ -3,12 +3,7 @@ import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import {
-  type BatchError,
-  type BatchObject,
-  type batchEndpoints,
-  windowSeconds,
-} from "../../contract/openai/batches.ts"
+import { type BatchObject, type batchEndpoints, windowSeconds } from "../../contract/openai/batches.ts"
 import {
   type Batch,
   cancelBatch,
@@ -60,7 +55,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> 
           storage: file.storage,
           inputSha256: file.sha256,
           completionWindow: body.completion_window,
-          metadata: body.metadata ? JSON.stringify(body.metadata) : null,
+          metadata: body.metadata ?? null,
           createdAt,
           expiresAt,
         })
@@ -104,7 +99,7 @@ function toBatchObject(batch: Batch): BatchObject {
     id: batch.id,
     object: "batch",
     endpoint: batch.endpoint,
-    errors: batch.errors === null ? null : { object: "list", data: JSON.parse(batch.errors) as BatchError[] },
+    errors: batch.errors === null ? null : { object: "list", data: batch.errors },
     input_file_id: batch.inputFileId,
     completion_window: batch.completionWindow,
     status: batch.status,
@@ -120,6 +115,6 @@ function toBatchObject(batch: Batch): BatchObject {
     cancelling_at: at(batch.cancellingAt),
     cancelled_at: endedAs("cancelled"),
     request_counts: { total: batch.total, completed: batch.completed, failed: batch.failed },
-    metadata: batch.metadata === null ? null : (JSON.parse(batch.metadata) as Record<string, string>),
+    metadata: batch.metadata,
   }
 }

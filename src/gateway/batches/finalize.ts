@@ -1,4 +1,5 @@
 /** Puts the results of a batch's parts together: a file of answers, and one of errors. */
+import { keysOf } from "../../base/lists.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { BatchError } from "../../contract/openai/batches.ts"
 import { type Batch, type BatchPart, finishBatch, listParts } from "../../store/batches/batches.ts"
@@ -76,7 +77,7 @@ export async function finalizeBatch(
 class LostBatch extends Error {}
 
 type Kind = keyof typeof resultMark
-const kinds = Object.keys(resultMark) as readonly Kind[]
+const kinds = keysOf(resultMark)
 
 interface Found {
   /** Lines whose answers are in the output file. */
@@ -204,7 +205,7 @@ function reasonOf({ ending, errors }: Batch): Reason {
       return { code: "batch_expired", message: "The completion window ended before this request was run." }
     case "completed":
     case "failed": {
-      const [first] = errors === null ? [] : (JSON.parse(errors) as BatchError[])
+      const [first] = errors ?? []
       const { code, message } = first ?? notRun
       return { code, message }
     }

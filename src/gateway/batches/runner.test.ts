@@ -207,7 +207,7 @@ test("a line runs with what its caller may do by then, and a caller that may do 
     },
   )
   const failed = await until(id, await givenBatch(id, 70), "failed")
-  expect(JSON.parse(failed.errors ?? "[]")).toMatchObject([{ code: "permission_denied" }])
+  expect(failed.errors).toMatchObject([{ code: "permission_denied" }])
   expect([failed.completed, failed.failed, [...seen]]).toEqual([5, 65, ["key_now"]])
   expect(new Set(await codesIn(failed))).toEqual(new Set(["permission_denied"]))
 })
@@ -304,7 +304,7 @@ test("answers that are more than a file of the storage may hold are cut there, a
   await start(numbered, { storage: { ...storage, blobBytesMax: fits - 1 } })
   const cut = await until(id, await givenBatch(id, 6), "failed")
   expect([cut.completed, cut.failed]).toEqual([5, 1])
-  expect(JSON.parse(cut.errors ?? "[]")).toMatchObject([{ code: "output_too_large" }])
+  expect(cut.errors).toMatchObject([{ code: "output_too_large" }])
   expect(await codesIn(cut)).toEqual(["output_too_large"])
 })
 

@@ -321,7 +321,7 @@ function readSettings({ content: stored, keyContent: keys }: OrganizationSnapsho
     sampleRate,
     retentionDays,
     // Checked and written by the Platform API.
-    patterns: stored ? (JSON.parse(stored.redactPatterns) as NamedPattern[]) : [],
+    patterns: stored?.redactPatterns ?? [],
     questionSet: stored?.redactQuestionSet ?? null,
     byKey: new Map(
       keys.map((key) => [

@@ -1,31 +1,33 @@
 /** Deliveries of events to webhooks and by e-mail: a queue whose rows gateways claim under leases. */
-import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import type { Page, PageRequest } from "../pages.ts"
+import { type RowOf, integer, oneOf, table, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
-export interface Delivery {
-  readonly id: string
-  readonly organizationId: string
+const Delivery = table("deliveries", {
+  id: text,
+  organizationId: text,
   /** Null for an e-mail. */
-  readonly webhookId: string | null
+  webhookId: text.nullable(),
   /** Null for a webhook. */
-  readonly address: string | null
-  readonly eventId: string
-  readonly type: string
-  readonly body: string
-  readonly state: "pending" | "succeeded" | "failed" | "cancelled"
+  address: text.nullable(),
+  eventId: text,
+  type: text,
+  body: text,
+  state: oneOf("pending", "succeeded", "failed", "cancelled"),
   /** Which claim holds the row: one that was given up for dead cannot end what another has taken over. */
-  readonly attempts: number
+  attempts: integer,
   /** Attempts since it was last asked for. */
-  readonly tries: number
-  readonly status: number | null
-  readonly durationMs: number | null
-  readonly error: string | null
-  readonly createdAt: Date
-  readonly lastAttemptAt: Date | null
-  readonly nextAttemptAt: Date | null
-  readonly leasedUntil: Date | null
-}
+  tries: integer,
+  status: integer.nullable(),
+  durationMs: integer.nullable(),
+  error: text.nullable(),
+  createdAt: timestamp,
+  lastAttemptAt: timestamp.nullable(),
+  nextAttemptAt: timestamp.nullable(),
+  leasedUntil: timestamp.nullable(),
+})
+export type Delivery = RowOf<typeof Delivery>
 
 type NewDelivery = Pick<
   Delivery,
@@ -35,7 +37,7 @@ type NewDelivery = Pick<
 /** Beyond `pendingMax` of the organization it is recorded as failed, and never tried. */
 export async function insertDelivery(sql: Sql, delivery: NewDelivery, pendingMax: number): Promise<Delivery> {
   const isFull = (await countPending(sql, delivery.organizationId)) >= pendingMax
-  return await insertNew<Delivery>(sql, "deliveries", {
+  return await Delivery.insert(sql, {
     ...delivery,
     ...(isFull
       ? { state: "failed", error: `${pendingMax} deliveries of the organization were waiting` }
@@ -43,19 +45,12 @@ export async function insertDelivery(sql: Sql, delivery: NewDelivery, pendingMax
   })
 }
 
-export async function countPending(sql: Sql, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    "SELECT count(*)::int AS count FROM deliveries WHERE organization_id = $1 AND state = 'pending'",
-    [organizationId],
-  )
-  return row?.count ?? 0
+export function countPending(sql: Sql, organizationId: string): Promise<number> {
+  return Delivery.count(sql, "organization_id = $1 AND state = 'pending'", [organizationId])
 }
 
 export function findDelivery(sql: Sql, webhookId: string, id: string): Promise<Delivery | null> {
-  return queryRecord<Delivery>(sql, "SELECT * FROM deliveries WHERE webhook_id = $1 AND id = $2", [
-    webhookId,
-    id,
-  ])
+  return Delivery.first(sql, "SELECT * FROM deliveries WHERE webhook_id = $1 AND id = $2", [webhookId, id])
 }
 
 export async function pageDeliveries(
@@ -64,16 +59,14 @@ export async function pageDeliveries(
   page: PageRequest & { readonly state?: string | undefined },
 ): Promise<Page<Delivery>> {
   const text = "SELECT * FROM deliveries WHERE webhook_id = $1 AND ($2::text IS NULL OR state = $2)"
-  return pageNewest<Delivery>(sql, { text, values: [webhookId, page.state ?? null] }, page)
+  return Delivery.page(sql, { text, values: [webhookId, page.state ?? null] }, page)
 }
 
 export function listDeliveriesOfEvents(sql: Sql, eventIds: readonly string[]): Promise<Delivery[]> {
   if (eventIds.length === 0) return Promise.resolve([])
-  return queryRecords<Delivery>(
-    sql,
-    "SELECT * FROM deliveries WHERE event_id = ANY($1::text[]) ORDER BY id",
-    [eventIds],
-  )
+  return Delivery.all(sql, "SELECT * FROM deliveries WHERE event_id = ANY($1::text[]) ORDER BY id", [
+    eventIds,
+  ])
 }
 
 /** Due now, with all its tries before it. One that a gateway is sending stays with it and is due again after. */
@@ -83,7 +76,7 @@ export function requeueDelivery(
   id: string,
   now: Date,
 ): Promise<Delivery | null> {
-  return queryRecord<Delivery>(
+  return Delivery.first(
     sql,
     `UPDATE deliveries SET state = 'pending', tries = 0, next_attempt_at = $3
      WHERE webhook_id = $1 AND id = $2 RETURNING *`,
@@ -112,7 +105,7 @@ export function claimDelivery(
   organizationId: string,
   { now, until, withRetries }: Lease & { readonly withRetries: boolean },
 ): Promise<Delivery | null> {
-  return queryRecord<Delivery>(
+  return Delivery.first(
     sql,
     `UPDATE deliveries SET attempts = attempts + 1, tries = tries + 1, leased_until = $2, last_attempt_at = $1
      WHERE id = (SELECT id FROM deliveries WHERE organization_id = $3 AND (tries = 0 OR $4) AND ${due}

@@ -1,39 +1,54 @@
 /** Alert rules and the alerts that they raised. */
-import type { AlertChannel, AlertKind, AlertState, AlertTarget } from "../../contract/alerts/rules.ts"
-import { resourceTable } from "../resources.ts"
-import { type Page, type PageRequest, insertNew, pageNewest, queryRecords } from "../rows.ts"
+import { z } from "zod"
+import {
+  AlertChannel,
+  type AlertState,
+  AlertTarget,
+  alertKinds,
+  alertStates,
+} from "../../contract/alerts/rules.ts"
+import { resourceColumns, resourceTable } from "../resources.ts"
+import type { Page, PageRequest } from "../pages.ts"
+import {
+  type RowOf,
+  bigint,
+  boolean,
+  integer,
+  json,
+  number,
+  oneOf,
+  row,
+  table,
+  text,
+  timestamp,
+} from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
-export interface AlertRule {
-  readonly id: string
-  readonly organizationId: string
-  readonly name: string
-  readonly kind: AlertKind
-  readonly threshold: number | null
-  readonly windowMinutes: number | null
-  readonly target: AlertTarget
-  readonly channels: readonly AlertChannel[]
-  readonly enabled: boolean
-  readonly managedBy: "spend_controls" | null
-  readonly state: AlertState
-  readonly stateSince: Date
-  readonly value: number | null
-  readonly detail: string
-  readonly evaluatedAt: Date | null
-  readonly createdBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly version: bigint
-}
-
-export const alertRules = resourceTable<AlertRule, "version" | "state" | "value" | "detail" | "evaluatedAt">({
-  table: "alert_rules",
-  json: ["target", "channels"],
+const AlertRule = table("alert_rules", {
+  ...resourceColumns,
+  name: text,
+  kind: oneOf(...alertKinds),
+  threshold: number.nullable(),
+  windowMinutes: integer.nullable(),
+  target: json(AlertTarget),
+  channels: json<readonly AlertChannel[]>(z.array(AlertChannel)),
+  enabled: boolean,
+  managedBy: oneOf("spend_controls").nullable(),
+  state: oneOf(...alertStates).withDefault(),
+  stateSince: timestamp,
+  value: number.nullable(),
+  detail: text.withDefault(),
+  evaluatedAt: timestamp.nullable(),
+  createdBy: text.nullable(),
+  version: bigint.withDefault(),
 })
+export type AlertRule = RowOf<typeof AlertRule>
+
+export const alertRules = resourceTable({ table: AlertRule, listed: AlertRule })
 
 /** Those to evaluate, of organizations that exist, by id; `after` is the last of the page before. */
 export async function listEnabledRules(sql: Sql, after: string, limit: number): Promise<AlertRule[]> {
-  return await alertRules.query(
+  return await AlertRule.all(
     sql,
     `SELECT r.* FROM alert_rules r JOIN organizations o ON o.id = r.organization_id
      WHERE r.enabled AND o.deleted_at IS NULL AND r.id > $1 ORDER BY r.id LIMIT $2`,
@@ -63,8 +78,8 @@ export async function dropWebhookFromRules(
   organizationId: string,
   webhookId: string,
 ): Promise<void> {
-  const text = "SELECT * FROM alert_rules WHERE organization_id = $1 FOR UPDATE"
-  for (const rule of await alertRules.query(sql, text, [organizationId])) {
+  const held = "SELECT * FROM alert_rules WHERE organization_id = $1 FOR UPDATE"
+  for (const rule of await AlertRule.all(sql, held, [organizationId])) {
     const channels = rule.channels.filter(
       (channel) => channel.type !== "webhook" || channel.webhook_id !== webhookId,
     )
@@ -76,21 +91,22 @@ export async function dropWebhookFromRules(
   }
 }
 
-export interface Alert {
-  readonly id: string
-  readonly organizationId: string
-  readonly ruleId: string | null
-  readonly ruleName: string
-  readonly kind: AlertKind
-  readonly state: "firing" | "resolved"
-  readonly value: number | null
-  readonly threshold: number | null
-  readonly detail: string
-  readonly at: Date
-}
+const Alert = table("alerts", {
+  id: text,
+  organizationId: text,
+  ruleId: text.nullable(),
+  ruleName: text,
+  kind: oneOf(...alertKinds),
+  state: oneOf("firing", "resolved"),
+  value: number.nullable(),
+  threshold: number.nullable(),
+  detail: text,
+  at: timestamp,
+})
+export type Alert = RowOf<typeof Alert>
 
 export async function insertAlert(sql: Sql, alert: Alert): Promise<void> {
-  await insertNew<Alert>(sql, "alerts", { ...alert })
+  await Alert.insert(sql, { ...alert })
 }
 
 export async function pageAlerts(
@@ -99,7 +115,7 @@ export async function pageAlerts(
   page: PageRequest & { readonly rule_id?: string | undefined },
 ): Promise<Page<Alert>> {
   const text = "SELECT * FROM alerts WHERE organization_id = $1 AND ($2::text IS NULL OR rule_id = $2)"
-  return pageNewest<Alert>(sql, { text, values: [organizationId, page.rule_id ?? null] }, page)
+  return Alert.page(sql, { text, values: [organizationId, page.rule_id ?? null] }, page)
 }
 
 export async function purgeAlerts(sql: Sql, before: Date): Promise<void> {
@@ -112,11 +128,9 @@ export async function deleteAlertsOf(sql: Sql, organizationId: string): Promise<
     await sql.query(`DELETE FROM ${table} WHERE organization_id = $1`, [organizationId])
 }
 
-export interface WorkerView {
-  readonly model: string
-  readonly id: string
-  readonly isUp: boolean
-}
+const WorkerView = z.object({ model: z.string(), id: z.string(), isUp: z.boolean() })
+export type WorkerView = Readonly<z.infer<typeof WorkerView>>
+const workerViews = json(z.array(WorkerView))
 
 export async function putWorkerViews(
   sql: Sql,
@@ -133,13 +147,12 @@ export async function putWorkerViews(
 
 /** Those of gateways that have written since. */
 export async function listWorkerViews(sql: Sql, since: Date): Promise<WorkerView[]> {
-  const rows = await queryRecords<{ readonly workers: string }>(
+  const views = await workerViews.all(
     sql,
     "SELECT workers FROM worker_views WHERE at >= $1 ORDER BY gateway_id",
     [since],
   )
-  // Written by putWorkerViews above.
-  return rows.flatMap(({ workers }) => JSON.parse(workers) as WorkerView[])
+  return views.flat()
 }
 
 /** Of one that stops, or of those that have been silent since. */
@@ -160,25 +173,26 @@ interface Sync {
   readonly now: Date
 }
 
-interface Mismatch {
-  readonly rule_id: string | null
-  readonly organization_id: string | null
-  readonly kind: "balance_below" | "spend_above" | null
-  readonly threshold: number | null
-}
+const Mismatch = row({
+  ruleId: text.nullable(),
+  organizationId: text.nullable(),
+  kind: oneOf("balance_below", "spend_above").nullable(),
+  threshold: number.nullable(),
+})
+type Mismatch = RowOf<typeof Mismatch>
 
 const names = { balance_below: "Low balance", spend_above: "Spend of the month" } as const
 
 /** Another threshold is another crossing: the rule begins anew. Organizations that join an account get its rules. */
 export async function syncManagedRules(sql: Sql, { billingAccountId, newId, now }: Sync): Promise<void> {
-  for (const { rule_id, organization_id, kind, threshold } of await listMismatches(sql, billingAccountId)) {
+  for (const { ruleId, organizationId, kind, threshold } of await listMismatches(sql, billingAccountId)) {
     if (kind === null) {
-      await sql.query("DELETE FROM alert_rules WHERE id = $1", [rule_id])
-    } else if (rule_id !== null) {
+      await sql.query("DELETE FROM alert_rules WHERE id = $1", [ruleId])
+    } else if (ruleId !== null) {
       await sql.query(
         `UPDATE alert_rules SET threshold = $2, state = 'unknown', state_since = $3, updated_at = $3,
            version = version + 1 WHERE id = $1`,
-        [rule_id, threshold, now],
+        [ruleId, threshold, now],
       )
     } else {
       await sql.query(
@@ -186,7 +200,7 @@ export async function syncManagedRules(sql: Sql, { billingAccountId, newId, now 
            state_since, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, '{}', '[]', true, 'spend_controls', $6, $6, $6)
          ON CONFLICT (organization_id, kind) WHERE managed_by IS NOT NULL DO NOTHING`,
-        [newId(), organization_id, names[kind], kind, threshold, now],
+        [newId(), organizationId, names[kind], kind, threshold, now],
       )
     }
   }
@@ -194,7 +208,8 @@ export async function syncManagedRules(sql: Sql, { billingAccountId, newId, now 
 
 /** Of another kind than its rule, or without one; where `kind` is null, the rule is no longer wanted. */
 function listMismatches(sql: Sql, billingAccountId: string | null): Promise<Mismatch[]> {
-  return sql.query<Mismatch>(
+  return Mismatch.all(
+    sql,
     `WITH paid AS (
        SELECT o.id AS organization_id, b.low_balance_warning_cents, b.spend_warning_cents
        FROM organizations o JOIN billing_accounts b ON b.id = o.billing_account_id

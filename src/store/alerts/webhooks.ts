@@ -1,34 +1,38 @@
 /** Webhooks of organizations. */
 import { resourceTable } from "../resources.ts"
-import { queryRecords } from "../rows.ts"
+import { type RowOf, bigint, boolean, integer, oneOf, row, table, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
-export interface Webhook {
-  readonly id: string
-  readonly organizationId: string
-  readonly url: string
-  readonly description: string
-  readonly events: readonly string[]
-  readonly enabled: boolean
-  readonly disabledReason: "gone" | null
-  readonly secret: string
-  readonly previousSecret: string | null
-  readonly previousSecretExpiresAt: Date | null
-  readonly createdBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly version: bigint
-}
+const Webhook = table("webhooks", {
+  id: text,
+  organizationId: text,
+  url: text,
+  description: text,
+  events: text.list(),
+  enabled: boolean,
+  disabledReason: oneOf("gone").nullable(),
+  secret: text,
+  previousSecret: text.nullable(),
+  previousSecretExpiresAt: timestamp.nullable(),
+  createdBy: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  version: bigint.withDefault(),
+})
+export type Webhook = RowOf<typeof Webhook>
 
 /** With how its newest delivery went. */
-export interface ListedWebhook extends Webhook {
-  readonly lastState: "pending" | "succeeded" | "failed" | "cancelled" | null
-  readonly lastStatus: number | null
-  readonly lastAt: Date | null
-}
+const ListedWebhook = row({
+  ...Webhook.columns,
+  lastState: oneOf("pending", "succeeded", "failed", "cancelled").nullable(),
+  lastStatus: integer.nullable(),
+  lastAt: timestamp.nullable(),
+})
+export type ListedWebhook = RowOf<typeof ListedWebhook>
 
-export const webhooks = resourceTable<ListedWebhook, "version">({
-  table: "webhooks",
+export const webhooks = resourceTable({
+  table: Webhook,
+  listed: ListedWebhook,
   select: `SELECT t.*, d.state AS last_state, d.status AS last_status,
       coalesce(d.last_attempt_at, d.created_at) AS last_at
     FROM webhooks t LEFT JOIN LATERAL
@@ -41,9 +45,8 @@ export function listWebhooksById(
   organizationId: string,
   ids: readonly string[],
 ): Promise<Webhook[]> {
-  return queryRecords<Webhook>(
-    sql,
-    "SELECT * FROM webhooks WHERE organization_id = $1 AND id = ANY($2::text[])",
-    [organizationId, ids],
-  )
+  return Webhook.all(sql, "SELECT * FROM webhooks WHERE organization_id = $1 AND id = ANY($2::text[])", [
+    organizationId,
+    ids,
+  ])
 }

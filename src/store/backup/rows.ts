@@ -1,6 +1,7 @@
 /** Writes every row of a database as JSON and puts such rows into an empty one; both of either implementation. */
 import { readMigrations } from "../migrate.ts"
 import type { Database, Sql } from "../sql.ts"
+import { type RowOf, boolean, integer, row, text } from "../rows.ts"
 import { type ArchiveWriter, type BackupHeader, BackupUnusable } from "./archive.ts"
 
 const rowsPerBatch = 500
@@ -23,12 +24,12 @@ export async function dumpRows(database: Database, writer: ArchiveWriter): Promi
 
 async function dumpTable(sql: Sql, table: string, writer: ArchiveWriter): Promise<void> {
   await sql.query(
-    `DECLARE backup_rows NO SCROLL CURSOR FOR SELECT row_to_json(t)::text AS row FROM ${quoted(table)} t`,
+    `DECLARE backup_rows NO SCROLL CURSOR FOR SELECT row_to_json(t)::text FROM ${quoted(table)} t`,
   )
   for (;;) {
-    const rows = await sql.query<{ row: string }>(`FETCH ${rowsPerBatch} FROM backup_rows`)
+    const rows = await text.all(sql, `FETCH ${rowsPerBatch} FROM backup_rows`)
     if (rows.length === 0) break
-    for (const line of linesOf(rows.map(({ row }) => row))) await writer.rows(table, line)
+    for (const line of linesOf(rows)) await writer.rows(table, line)
   }
   await sql.query("CLOSE backup_rows")
 }
@@ -61,10 +62,8 @@ export async function migrationsOf(
 }
 
 export async function refuseUsed(database: Database): Promise<void> {
-  const [found] = await database.query<{ tables: number }>(
-    "SELECT count(*)::int AS tables FROM pg_tables WHERE schemaname = current_schema()",
-  )
-  if (found?.tables !== 0)
+  const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"
+  if ((await integer.one(database, tables)) !== 0)
     throw new BackupUnusable("Cannot restore: the database is not empty; name an empty one")
 }
 
@@ -92,31 +91,37 @@ export async function moveSequences(database: Database): Promise<void> {
   }
 }
 
-export async function appliedMigrations(sql: Sql): Promise<number[]> {
-  const rows = await sql.query<{ version: number }>(`SELECT version FROM ${schemaTable} ORDER BY version`)
-  return rows.map(({ version }) => version)
+export function appliedMigrations(sql: Sql): Promise<number[]> {
+  return integer.all(sql, `SELECT version FROM ${schemaTable} ORDER BY version`)
 }
 
-async function columnsOf(sql: Sql, table: string): Promise<{ name: string; identity: boolean }[]> {
-  return await sql.query(
-    `SELECT column_name AS name, is_identity = 'YES' AS identity FROM information_schema.columns
+const TableColumn = row({ name: text, identity: boolean })
+
+function columnsOf(sql: Sql, table: string): Promise<RowOf<typeof TableColumn>[]> {
+  return TableColumn.all(
+    sql,
+    `SELECT column_name::text AS name, is_identity = 'YES' AS identity FROM information_schema.columns
      WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position`,
     [table],
   )
 }
 
+const Reference = row({ name: text, target: text })
+
 /** A table comes after those that its rows refer to. */
 async function tablesInOrder(sql: Sql): Promise<string[]> {
-  const tables = await sql.query<{ name: string }>(
-    "SELECT tablename::text AS name FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename",
+  const tables = await text.all(
+    sql,
+    "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename",
   )
-  const references = await sql.query<{ name: string; target: string }>(
+  const references = await Reference.all(
+    sql,
     `SELECT a.relname::text AS name, b.relname::text AS target FROM pg_constraint c
      JOIN pg_class a ON a.oid = c.conrelid JOIN pg_class b ON b.oid = c.confrelid
      WHERE c.contype = 'f' AND a.oid <> b.oid AND c.connamespace = current_schema()::regnamespace`,
   )
   const ordered: string[] = []
-  const waiting = tables.map(({ name }) => name).filter((name) => name !== schemaTable)
+  const waiting = tables.filter((name) => name !== schemaTable)
   while (waiting.length > 0) {
     const at = waiting.findIndex((name) =>
       references.every((reference) => reference.name !== name || ordered.includes(reference.target)),

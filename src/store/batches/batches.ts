@@ -1,53 +1,56 @@
 /** Batches and their parts: gateways claim either under a lease, renew it while they work, and end it. */
-import type { BatchPath, BatchStatus } from "../../contract/openai/batches.ts"
-import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import { z } from "zod"
+import { BatchError, batchPaths, batchStatuses } from "../../contract/openai/batches.ts"
+import type { Page, PageRequest } from "../pages.ts"
+import { type RowOf, bigint, integer, json, oneOf, row, table, text, timestamp } from "../rows.ts"
 import type { Sql, Transaction } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
-export type BatchEnding = "completed" | "failed" | "expired" | "cancelled"
-
-export interface Batch {
-  readonly id: string
-  readonly organizationId: string
-  /** JSON, as are the metadata and the errors. */
-  readonly principal: string
-  readonly endpoint: BatchPath
-  readonly inputFileId: string
-  readonly storage: string
-  readonly inputSha256: string | null
-  readonly completionWindow: string
-  readonly metadata: string | null
-  readonly status: BatchStatus
-  readonly ending: BatchEnding
-  readonly errors: string | null
-  readonly outputFileId: string | null
-  readonly errorFileId: string | null
-  readonly total: number
-  readonly completed: number
-  readonly failed: number
+const Batch = table("batches", {
+  id: text,
+  organizationId: text,
+  /** JSON. */
+  principal: text,
+  endpoint: oneOf(...batchPaths),
+  inputFileId: text,
+  storage: text,
+  inputSha256: text.nullable(),
+  completionWindow: text,
+  metadata: json(z.record(z.string(), z.string())).nullable(),
+  status: oneOf(...batchStatuses),
+  ending: oneOf("completed", "failed", "expired", "cancelled"),
+  errors: json(z.array(BatchError)).nullable(),
+  outputFileId: text.nullable(),
+  errorFileId: text.nullable(),
+  total: integer,
+  completed: integer,
+  failed: integer,
   /** Which claim holds it: one that was given up for dead cannot end what another has taken over. */
-  readonly attempts: number
-  readonly createdAt: Date
-  readonly expiresAt: Date
-  readonly inProgressAt: Date | null
-  readonly cancellingAt: Date | null
-  readonly finalizingAt: Date | null
-  readonly finishedAt: Date | null
-}
+  attempts: integer,
+  createdAt: timestamp,
+  expiresAt: timestamp,
+  inProgressAt: timestamp.nullable(),
+  cancellingAt: timestamp.nullable(),
+  finalizingAt: timestamp.nullable(),
+  finishedAt: timestamp.nullable(),
+})
+export type Batch = RowOf<typeof Batch>
+export type BatchEnding = Batch["ending"]
 
-export interface BatchPart {
-  readonly batchId: string
-  readonly number: number
-  readonly organizationId: string
-  readonly storage: string
-  readonly firstLine: number
-  readonly start: bigint
-  readonly length: bigint
-  readonly state: "waiting" | "running" | "done"
-  readonly attempts: number
-  readonly startedAt: Date | null
-  readonly resultSha256: string | null
-}
+const BatchPart = row({
+  batchId: text,
+  number: integer,
+  organizationId: text,
+  storage: text,
+  firstLine: integer,
+  start: bigint,
+  length: bigint,
+  state: oneOf("waiting", "running", "done"),
+  attempts: integer,
+  startedAt: timestamp.nullable(),
+  resultSha256: text.nullable(),
+})
+export type BatchPart = RowOf<typeof BatchPart>
 
 type NewBatch = Pick<
   Batch,
@@ -67,19 +70,15 @@ type NewBatch = Pick<
 const openStatuses = "'validating', 'in_progress', 'finalizing', 'cancelling'"
 
 export function insertBatch(sql: Sql, batch: NewBatch): Promise<Batch> {
-  return insertNew<Batch>(sql, "batches", { ...batch, status: "validating" })
+  return Batch.insert(sql, { ...batch, status: "validating" })
 }
 
-export async function countOpenBatches(sql: Sql, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM batches WHERE organization_id = $1 AND status IN (${openStatuses})`,
-    [organizationId],
-  )
-  return row?.count ?? 0
+export function countOpenBatches(sql: Sql, organizationId: string): Promise<number> {
+  return Batch.count(sql, `organization_id = $1 AND status IN (${openStatuses})`, [organizationId])
 }
 
 export function findBatch(sql: Sql, organizationId: string, id: string): Promise<Batch | null> {
-  return queryRecord<Batch>(sql, "SELECT * FROM batches WHERE organization_id = $1 AND id = $2", [
+  return Batch.first(sql, "SELECT * FROM batches WHERE organization_id = $1 AND id = $2", [
     organizationId,
     id,
   ])
@@ -87,7 +86,7 @@ export function findBatch(sql: Sql, organizationId: string, id: string): Promise
 
 /** Newest first. */
 export function pageBatches(sql: Sql, organizationId: string, page: PageRequest): Promise<Page<Batch>> {
-  return pageNewest<Batch>(
+  return Batch.page(
     sql,
     { text: "SELECT * FROM batches WHERE organization_id = $1", values: [organizationId] },
     page,
@@ -96,7 +95,7 @@ export function pageBatches(sql: Sql, organizationId: string, page: PageRequest)
 
 /** Null where there is none, or it can no longer be cancelled. */
 export function cancelBatch(sql: Sql, organizationId: string, id: string, now: Date): Promise<Batch | null> {
-  return queryRecord<Batch>(
+  return Batch.first(
     sql,
     `UPDATE batches SET status = 'cancelling', ending = 'cancelled', cancelling_at = $3
      WHERE organization_id = $1 AND id = $2 AND status IN ('validating', 'in_progress') RETURNING *`,
@@ -159,7 +158,7 @@ export function claimBatch(
   organizationId: string,
   { storage, now, until }: Claim,
 ): Promise<Batch | null> {
-  return queryRecord<Batch>(
+  return Batch.first(
     sql,
     `UPDATE batches SET attempts = attempts + 1, leased_until = $3
      WHERE id = (SELECT id FROM batches b WHERE organization_id = $4 AND ${dueBatch}
@@ -186,13 +185,13 @@ export async function claimPart(
   organizationId: string,
   { storage, now, until }: Claim,
 ): Promise<{ readonly batch: Batch; readonly part: BatchPart } | null> {
-  const candidates = await queryRecords<Batch>(
+  const candidates = await Batch.all(
     sql,
     `SELECT b.* FROM batches b WHERE organization_id = $3 AND ${withDueParts} ORDER BY id LIMIT ${candidatesMax}`,
     [storage, now, organizationId],
   )
   for (const batch of candidates) {
-    const part = await queryRecord<BatchPart>(
+    const part = await BatchPart.first(
       sql,
       `UPDATE batch_parts SET state = 'running', attempts = attempts + 1, leased_until = $3,
          started_at = coalesce(started_at, $2)
@@ -208,13 +207,14 @@ export async function claimPart(
 
 /** False when another gateway has it, it is gone, or its batch was stopped. */
 export async function renewPart(sql: Sql, part: BatchPart, leasedUntil: Date): Promise<boolean> {
-  const rows = await sql.query<{ status: string }>(
+  const status = await text.first(
+    sql,
     `UPDATE batch_parts p SET leased_until = $4 FROM batches b
      WHERE p.batch_id = $1 AND number = $2 AND p.attempts = $3 AND state = 'running' AND b.id = p.batch_id
      RETURNING b.status`,
     [part.batchId, part.number, part.attempts, leasedUntil],
   )
-  return rows[0]?.status === "in_progress"
+  return status === "in_progress"
 }
 
 export async function renewBatch(sql: Sql, batch: Batch, leasedUntil: Date): Promise<boolean> {
@@ -307,9 +307,7 @@ export async function beginBatch(
 }
 
 export function listParts(sql: Sql, batchId: string): Promise<BatchPart[]> {
-  return queryRecords<BatchPart>(sql, "SELECT * FROM batch_parts WHERE batch_id = $1 ORDER BY number", [
-    batchId,
-  ])
+  return BatchPart.all(sql, "SELECT * FROM batch_parts WHERE batch_id = $1 ORDER BY number", [batchId])
 }
 
 interface BatchFinish {

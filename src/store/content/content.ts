@@ -1,21 +1,22 @@
 /** Kept content: stored encrypted, found while it lives, and emptied when it is deleted or has expired. */
 import type { KeptContent } from "../../contract/content.ts"
-import { queryRecord, queryRecords } from "../rows.ts"
+import { type RowOf, bytes, integer, oneOf, row, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import type { ContentCipher } from "./cipher.ts"
 
 /** What is encrypted of a record. */
 export type ContentBody = Omit<KeptContent, "seq_id" | "at" | "expires_at" | "level" | "api_key_id">
 
-export interface StoredContent {
-  readonly seqId: string
-  readonly organizationId: string
-  readonly apiKeyId: string | null
-  readonly at: Date
-  readonly level: "answers" | "evidence_and_answers"
-  readonly expiresAt: Date
-  readonly sealed: Uint8Array
-}
+const StoredContent = row({
+  seqId: text,
+  organizationId: text,
+  apiKeyId: text.nullable(),
+  at: timestamp,
+  level: oneOf("answers", "evidence_and_answers"),
+  expiresAt: timestamp,
+  sealed: bytes,
+})
+export type StoredContent = RowOf<typeof StoredContent>
 
 /** As a gateway's journal has it. */
 export interface NewContent extends Omit<StoredContent, "sealed"> {
@@ -57,7 +58,7 @@ export function findContent(
   seqId: string,
   now: Date,
 ): Promise<StoredContent | null> {
-  return queryRecord<StoredContent>(
+  return StoredContent.first(
     sql,
     `SELECT ${columns} FROM content c
      WHERE c.organization_id = $1 AND c.seq_id = $2 AND c.state = 'kept' AND ${expiry} > $3`,
@@ -71,7 +72,7 @@ export function listContents(
   seqIds: readonly string[],
   now: Date,
 ): Promise<StoredContent[]> {
-  return queryRecords<StoredContent>(
+  return StoredContent.all(
     sql,
     `SELECT ${columns} FROM content c
      WHERE c.organization_id = $1 AND c.seq_id = ANY($2::text[]) AND c.state = 'kept' AND ${expiry} > $3`,
@@ -79,7 +80,11 @@ export function listContents(
   )
 }
 
-export type ContentState = "redacting" | "answers" | "evidence_and_answers" | "deleted" | "expired"
+const SequenceState = row({
+  seqId: text,
+  state: oneOf("redacting", "answers", "evidence_and_answers", "deleted", "expired"),
+})
+export type ContentState = RowOf<typeof SequenceState>["state"]
 
 /** What is kept of each of the sequences; one that is missing has none. */
 export async function findContentStates(
@@ -88,20 +93,21 @@ export async function findContentStates(
   seqIds: readonly string[],
   now: Date,
 ): Promise<ReadonlyMap<string, ContentState>> {
-  const rows = await sql.query<{ seq_id: string; state: ContentState }>(
+  const rows = await SequenceState.all(
+    sql,
     `SELECT c.seq_id, CASE WHEN c.state <> 'kept' THEN c.state WHEN ${expiry} > $3 THEN c.level ELSE 'expired' END AS state
      FROM content c WHERE c.organization_id = $1 AND c.seq_id = ANY($2::text[])`,
     [organizationId, seqIds, now],
   )
-  return new Map(rows.map(({ seq_id, state }) => [seq_id, state]))
+  return new Map(rows.map(({ seqId, state }) => [seqId, state]))
 }
 
 export async function countContent(sql: Sql, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    "SELECT count(*)::int AS count FROM content WHERE organization_id = $1 AND state = 'kept'",
+  return await integer.one(
+    sql,
+    "SELECT count(*) FROM content WHERE organization_id = $1 AND state = 'kept'",
     [organizationId],
   )
-  return row?.count ?? 0
 }
 
 export async function hasSealedContent(sql: Sql): Promise<boolean> {
@@ -129,7 +135,7 @@ export function listNewestContents(
   after: Pick<StoredContent, "at" | "seqId"> | null,
   { now, limit }: { readonly now: Date; readonly limit: number },
 ): Promise<StoredContent[]> {
-  return queryRecords<StoredContent>(
+  return StoredContent.all(
     sql,
     `SELECT ${columns} FROM content c
      WHERE c.organization_id = $1 AND c.state = 'kept' AND c.level = 'evidence_and_answers' AND ${expiry} > $2
@@ -145,7 +151,7 @@ export function listContentRange(
   { from, to, after }: ContentRange,
   { now, limit }: { readonly now: Date; readonly limit: number },
 ): Promise<StoredContent[]> {
-  return queryRecords<StoredContent>(
+  return StoredContent.all(
     sql,
     `SELECT ${columns} FROM content c
      WHERE c.organization_id = $1 AND c.state = 'kept' AND ${expiry} > $2
@@ -155,13 +161,16 @@ export function listContentRange(
   )
 }
 
+const InsertedContent = row({ seqId: text, state: text })
+
 /** Those that are there already stay as they are: a record may be applied twice. Answers the ids of those that are new and live. */
 export async function insertContents(
   sql: Sql,
   contents: readonly NewContent[],
 ): Promise<ReadonlySet<string>> {
   if (contents.length === 0) return new Set()
-  const rows = await sql.query<{ seq_id: string; state: string }>(
+  const rows = await InsertedContent.all(
+    sql,
     `WITH given AS (
        SELECT g.*,
          EXISTS (SELECT 1 FROM content_deletions d WHERE d.organization_id = g.organization AND d.seq_id IS NULL
@@ -195,7 +204,7 @@ export async function insertContents(
       ),
     ],
   )
-  return new Set(rows.filter(({ state }) => state !== "deleted").map(({ seq_id }) => seq_id))
+  return new Set(rows.filter(({ state }) => state !== "deleted").map(({ seqId }) => seqId))
 }
 
 const emptied = (state: "deleted" | "expired"): string =>
@@ -251,7 +260,8 @@ export async function insertDeletion(sql: Sql, deletion: ContentDeletion, now: D
 
 /** Some at a time; answers how many. */
 export async function deleteContents(sql: Sql, deletion: ContentDeletion, limit: number): Promise<number> {
-  const rows = await sql.query<{ seq_id: string }>(
+  const deleted = await text.all(
+    sql,
     `${emptied("deleted")} WHERE seq_id IN (
        (SELECT seq_id FROM content WHERE organization_id = $1 AND state = 'kept' AND at < $2
           AND ($3::text[] IS NULL OR reference_hash = ANY ($3::text[])) LIMIT $4)
@@ -261,11 +271,8 @@ export async function deleteContents(sql: Sql, deletion: ContentDeletion, limit:
        LIMIT $4) RETURNING seq_id`,
     [deletion.organizationId, deletion.before, deletion.referenceHashes, limit],
   )
-  await deleteLearned(
-    sql,
-    rows.map(({ seq_id }) => seq_id),
-  )
-  return rows.length
+  await deleteLearned(sql, deleted)
+  return deleted.length
 }
 
 /** What reviewers made of deleted content holds its text: the examples, and the items that wait. */

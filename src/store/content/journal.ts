@@ -1,18 +1,21 @@
 /** Stores records of a gateway's journal of content: each batch once, with how far the journal is stored. */
 import type { Ids } from "../../base/ids.ts"
 import { type JournalPosition, journalStart } from "../journal/journal.ts"
+import { text } from "../rows.ts"
 import type { Sql, Transaction } from "../sql.ts"
+import { StoredPosition } from "../usage.ts"
 import { insertContents } from "./content.ts"
 import type { ContentRecord } from "./record.ts"
 import { countRedacting, redactingMax } from "./redacting.ts"
 import { insertReviewItems } from "./review.ts"
 
 export async function findContentPosition(sql: Sql, gatewayId: string): Promise<JournalPosition> {
-  const [row] = await sql.query<{ segment: bigint; segment_offset: bigint }>(
-    "SELECT segment, segment_offset FROM content_journals WHERE gateway_id = $1",
+  const found = await StoredPosition.first(
+    sql,
+    "SELECT segment, segment_offset AS offset FROM content_journals WHERE gateway_id = $1",
     [gatewayId],
   )
-  return row ? { segment: Number(row.segment), offset: Number(row.segment_offset) } : journalStart
+  return found ?? journalStart
 }
 
 export interface ContentBatch {
@@ -81,11 +84,12 @@ async function findOverflow(
 /** Held until the transaction ends: a deletion of content waits for it, and it for the deletion. */
 async function lockLiving(sql: Sql, organizationIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (organizationIds.length === 0) return new Set()
-  const rows = await sql.query<{ id: string }>(
+  const ids = await text.all(
+    sql,
     "SELECT id FROM organizations WHERE id = ANY($1::text[]) AND deleted_at IS NULL ORDER BY id FOR SHARE",
     [organizationIds],
   )
-  return new Set(rows.map(({ id }) => id))
+  return new Set(ids)
 }
 
 function itemsOf(record: ContentRecord, { ids, now, isSecondLook }: ContentBatch) {

@@ -1,25 +1,27 @@
 /** Content that waits for a question set to redact it: stored encrypted, claimed by one gateway at a time, in turns. */
-import { queryRecord } from "../rows.ts"
+import { type RowOf, bytes, integer, row, text } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import type { Lease } from "../work-queue.ts"
 import { deleteLearned } from "./content.ts"
 
-export interface RedactingContent {
-  readonly seqId: string
-  readonly organizationId: string
-  readonly apiKeyId: string | null
-  readonly redactWith: string
+const RedactingContent = row({
+  seqId: text,
+  organizationId: text,
+  apiKeyId: text.nullable(),
+  redactWith: text,
   /** With the one that has just begun. */
-  readonly redactAttempts: number
-  readonly sealed: Uint8Array
-}
+  redactAttempts: integer,
+  sealed: bytes,
+})
+export type RedactingContent = RowOf<typeof RedactingContent>
 
 /** An organization that asks faster than its set redacts keeps no more waiting than this. */
 export const redactingMax = { rows: 2_000, bytes: 256 * 1024 * 1024 } as const
 
 /** Those that have content waiting, in the order of their ids: one look into the index for each. */
-export async function listRedactingOrganizations(sql: Sql): Promise<string[]> {
-  const rows = await sql.query<{ id: string }>(
+export function listRedactingOrganizations(sql: Sql): Promise<string[]> {
+  return text.all(
+    sql,
     `WITH RECURSIVE waiting AS (
        (SELECT organization_id AS id FROM content WHERE state = 'redacting' ORDER BY organization_id LIMIT 1)
        UNION ALL
@@ -29,7 +31,6 @@ export async function listRedactingOrganizations(sql: Sql): Promise<string[]> {
      )
      SELECT id FROM waiting WHERE id IS NOT NULL`,
   )
-  return rows.map(({ id }) => id)
 }
 
 /** What waits longest and is due; it is not due again before `until`. */
@@ -38,7 +39,7 @@ export function claimRedacting(
   organizationId: string,
   { now, until }: Lease,
 ): Promise<RedactingContent | null> {
-  return queryRecord<RedactingContent>(
+  return RedactingContent.first(
     sql,
     `UPDATE content SET redact_after = $3, redact_attempts = redact_attempts + 1
      WHERE seq_id = (SELECT seq_id FROM content WHERE organization_id = $1 AND state = 'redacting' AND redact_after <= $2
@@ -87,14 +88,13 @@ export async function dropRedacting(sql: Sql, seqId: string): Promise<boolean> {
   return rows.length > 0
 }
 
-export async function countRedacting(
-  sql: Sql,
-  organizationId: string,
-): Promise<{ readonly rows: number; readonly bytes: number }> {
-  const [row] = await sql.query<{ rows: number; bytes: number }>(
-    `SELECT count(*)::int AS rows, coalesce(sum(octet_length(sealed)), 0)::float8 AS bytes
+const Waiting = row({ rows: integer, bytes: integer })
+
+export function countRedacting(sql: Sql, organizationId: string): Promise<RowOf<typeof Waiting>> {
+  return Waiting.one(
+    sql,
+    `SELECT count(*) AS rows, coalesce(sum(octet_length(sealed)), 0) AS bytes
      FROM content WHERE organization_id = $1 AND state = 'redacting'`,
     [organizationId],
   )
-  return row ?? { rows: 0, bytes: 0 }
 }

@@ -1,36 +1,39 @@
 /** The review queue of question sets: items that wait for people, and what people decided. */
-import type { ReviewReason } from "../../contract/question-sets/review.ts"
-import { type Page, type PageRequest, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import { reviewReasons } from "../../contract/question-sets/review.ts"
+import type { Page, PageRequest } from "../pages.ts"
+import { type RowOf, boolean, integer, oneOf, row, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
-export interface StoredReviewItem {
-  readonly id: string
-  readonly setId: string
-  readonly organizationId: string
-  readonly seqId: string
-  readonly question: string
-  readonly version: number
-  readonly reason: ReviewReason
-  readonly state: "open" | "done"
-  readonly secondLook: boolean
-  readonly createdAt: Date
-}
+const StoredReviewItem = row({
+  id: text,
+  setId: text,
+  organizationId: text,
+  seqId: text,
+  question: text,
+  version: integer,
+  reason: oneOf(...reviewReasons),
+  state: oneOf("open", "done"),
+  secondLook: boolean,
+  createdAt: timestamp,
+})
+export type StoredReviewItem = RowOf<typeof StoredReviewItem>
 
-export interface StoredReview {
-  readonly itemId: string
+const StoredReview = row({
+  itemId: text,
   /** The user, or the key of the organization. */
-  readonly reviewer: string
-  readonly userId: string | null
-  readonly decision: "label" | "not_sure" | "skip"
+  reviewer: text,
+  userId: text.nullable(),
+  decision: oneOf("label", "not_sure", "skip"),
   /** JSON. */
-  readonly label: string | null
-  readonly isAnswer: boolean | null
-  readonly exampleId: string | null
-  readonly exampleIsNew: boolean
+  label: text.nullable(),
+  isAnswer: boolean.nullable(),
+  exampleId: text.nullable(),
+  exampleIsNew: boolean,
   /** JSON; null: the example had none. */
-  readonly labelBefore: string | null
-  readonly at: Date
-}
+  labelBefore: text.nullable(),
+  at: timestamp,
+})
+export type StoredReview = RowOf<typeof StoredReview>
 
 export type NewReviewItem = Omit<StoredReviewItem, "state">
 
@@ -93,26 +96,22 @@ export async function pageReviewItems(
 ): Promise<Page<StoredReviewItem>> {
   const text = `SELECT i.* FROM review_items i WHERE i.set_id = $1 AND i.state = $3 AND ${isKept}
        AND ($3 = 'done' OR ${isUndecided})`
-  return pageNewest<StoredReviewItem>(
-    sql,
-    { text, values: [setId, reviewer, page.state], idColumn: "i.id" },
-    page,
-  )
+  return StoredReviewItem.page(sql, { text, values: [setId, reviewer, page.state], idColumn: "i.id" }, page)
 }
 
 /** Held until the transaction ends. */
 export function lockReviewItem(sql: Sql, setId: string, id: string): Promise<StoredReviewItem | null> {
-  return queryRecord<StoredReviewItem>(
-    sql,
-    "SELECT * FROM review_items WHERE set_id = $1 AND id = $2 FOR UPDATE",
-    [setId, id],
-  )
+  return StoredReviewItem.first(sql, "SELECT * FROM review_items WHERE set_id = $1 AND id = $2 FOR UPDATE", [
+    setId,
+    id,
+  ])
 }
 
-export type ReviewWithPerson = StoredReview & { readonly email: string | null; readonly name: string | null }
+const ReviewWithPerson = row({ ...StoredReview.columns, email: text.nullable(), name: text.nullable() })
+export type ReviewWithPerson = RowOf<typeof ReviewWithPerson>
 
 export function listReviews(sql: Sql, itemIds: readonly string[]): Promise<ReviewWithPerson[]> {
-  return queryRecords<ReviewWithPerson>(
+  return ReviewWithPerson.all(
     sql,
     `SELECT r.*, u.email, u.name FROM reviews r LEFT JOIN users u ON u.id = r.user_id
      WHERE r.item_id = ANY($1::text[]) ORDER BY r.at, r.reviewer`,
@@ -141,53 +140,51 @@ export async function insertReview(sql: Sql, review: StoredReview): Promise<void
 
 /** Answers what was decided, or null. */
 export function deleteReview(sql: Sql, itemId: string, reviewer: string): Promise<StoredReview | null> {
-  return queryRecord<StoredReview>(
-    sql,
-    "DELETE FROM reviews WHERE item_id = $1 AND reviewer = $2 RETURNING *",
-    [itemId, reviewer],
-  )
+  return StoredReview.first(sql, "DELETE FROM reviews WHERE item_id = $1 AND reviewer = $2 RETURNING *", [
+    itemId,
+    reviewer,
+  ])
 }
 
 export async function setReviewItemState(sql: Sql, id: string, state: "open" | "done"): Promise<void> {
   await sql.query("UPDATE review_items SET state = $2 WHERE id = $1", [id, state])
 }
 
-export interface ReviewCounts {
-  readonly open: number
-  readonly done: number
-  readonly labelled: number
-  readonly corrected: number
-}
+const ReviewCounts = row({
+  open: integer,
+  done: integer,
+  labelled: integer,
+  corrected: integer,
+})
+export type ReviewCounts = RowOf<typeof ReviewCounts>
 
 /** Labels are counted since `since`. */
-export async function countReviews(
+export function countReviews(
   sql: Sql,
   setId: string,
   reviewer: string,
   since: Date | null,
 ): Promise<ReviewCounts> {
-  const [row] = await sql.query<ReviewCounts>(
+  return ReviewCounts.one(
+    sql,
     `SELECT
-       (SELECT count(*)::int FROM review_items i
+       (SELECT count(*) FROM review_items i
         WHERE i.set_id = $1 AND i.state = 'open' AND ${isKept} AND ${isUndecided}) AS open,
-       (SELECT count(*)::int FROM review_items i WHERE i.set_id = $1 AND i.state = 'done') AS done,
-       count(*)::int AS labelled, -- Labels of abstentions were null before.
-       (count(*) FILTER (WHERE r.is_answer IS NOT TRUE))::int AS corrected
+       (SELECT count(*) FROM review_items i WHERE i.set_id = $1 AND i.state = 'done') AS done,
+       count(*) AS labelled, -- Labels of abstentions were null before.
+       count(*) FILTER (WHERE r.is_answer IS NOT TRUE) AS corrected
      FROM reviews r JOIN review_items i ON i.id = r.item_id
      WHERE i.set_id = $1 AND r.decision = 'label' AND ($3::timestamptz IS NULL OR r.at > $3)`,
     [setId, reviewer, since],
   )
-  return row ?? { open: 0, done: 0, labelled: 0, corrected: 0 }
 }
 
 const pairsMax = 10_000
+const LabelPair = row({ question: text, labels: text.list() })
 
 /** The labels of items that two reviewers labelled, newest first. */
-export function listLabelPairs(
-  sql: Sql,
-  setId: string,
-): Promise<{ readonly question: string; readonly labels: readonly string[] }[]> {
-  return queryRecords(
+export function listLabelPairs(sql: Sql, setId: string): Promise<RowOf<typeof LabelPair>[]> {
+  return LabelPair.all(
     sql,
     `SELECT i.question, array_agg(r.label ORDER BY r.at, r.reviewer) AS labels
      FROM review_items i JOIN reviews r ON r.item_id = i.id AND r.decision = 'label'
@@ -198,11 +195,11 @@ export function listLabelPairs(
 }
 
 /** When the set was last taught; null: never. */
-export async function findLastTaught(sql: Sql, setId: string): Promise<Date | null> {
-  const [row] = await sql.query<{ at: Date | null }>(
-    `SELECT max(finished_at) AS at FROM question_set_jobs
+export function findLastTaught(sql: Sql, setId: string): Promise<Date | null> {
+  return timestamp.nullable().one(
+    sql,
+    `SELECT max(finished_at) FROM question_set_jobs
      WHERE set_id = $1 AND kind = 'teach' AND state = 'succeeded'`,
     [setId],
   )
-  return row?.at ?? null
 }

@@ -1,45 +1,46 @@
 /** What organizations and their keys keep of requests. An organization without a row keeps nothing. */
-import type { ContentLevel } from "../../contract/content.ts"
-import { queryRecord, queryRecords } from "../rows.ts"
+import { z } from "zod"
+import { contentLevels } from "../../contract/content.ts"
+import { type RowOf, bigint, integer, json, number, oneOf, row, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
-export interface StoredContentSettings {
-  readonly organizationId: string
-  readonly keep: ContentLevel
-  readonly sampleRate: number
-  readonly retentionDays: number
-  /** JSON. */
-  readonly redactPatterns: string
-  readonly redactQuestionSet: string | null
-  readonly updatedAt: Date
+const StoredContentSettings = row({
+  organizationId: text,
+  keep: oneOf(...contentLevels),
+  sampleRate: number,
+  retentionDays: integer,
+  redactPatterns: json(z.array(z.object({ name: z.string(), pattern: z.string() }))),
+  redactQuestionSet: text.nullable(),
+  updatedAt: timestamp,
   /** Counts the changes. */
-  readonly version: bigint
-}
+  version: bigint.withDefault(),
+})
+export type StoredContentSettings = RowOf<typeof StoredContentSettings>
 
-export interface StoredKeyContent {
-  readonly keyId: string
-  readonly organizationId: string
-  readonly keep: ContentLevel
-  readonly sampleRate: number
+const StoredKeyContent = row({
+  keyId: text,
+  organizationId: text,
+  keep: oneOf(...contentLevels),
+  sampleRate: number,
   /** Null: the organization's. */
-  readonly retentionDays: number | null
-  readonly updatedAt: Date
-}
+  retentionDays: integer.nullable(),
+  updatedAt: timestamp,
+})
+export type StoredKeyContent = RowOf<typeof StoredKeyContent>
 
 export function findContentSettings(sql: Sql, organizationId: string): Promise<StoredContentSettings | null> {
-  return queryRecord<StoredContentSettings>(
-    sql,
-    "SELECT * FROM content_settings WHERE organization_id = $1",
-    [organizationId],
-  )
+  return StoredContentSettings.first(sql, "SELECT * FROM content_settings WHERE organization_id = $1", [
+    organizationId,
+  ])
 }
 
 /** Replaces all of them; answers the version. */
-export async function putContentSettings(
+export function putContentSettings(
   sql: Sql,
   settings: Omit<StoredContentSettings, "version">,
 ): Promise<bigint> {
-  const [row] = await sql.query<{ version: bigint }>(
+  return bigint.one(
+    sql,
     `INSERT INTO content_settings AS s
        (organization_id, keep, sample_rate, retention_days, redact_patterns, redact_question_set, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -52,12 +53,11 @@ export async function putContentSettings(
       settings.keep,
       settings.sampleRate,
       settings.retentionDays,
-      settings.redactPatterns,
+      JSON.stringify(settings.redactPatterns),
       settings.redactQuestionSet,
       settings.updatedAt,
     ],
   )
-  return row?.version ?? 0n
 }
 
 export function findKeyContent(
@@ -65,7 +65,7 @@ export function findKeyContent(
   organizationId: string,
   keyId: string,
 ): Promise<StoredKeyContent | null> {
-  return queryRecord<StoredKeyContent>(
+  return StoredKeyContent.first(
     sql,
     "SELECT * FROM key_content_settings WHERE organization_id = $1 AND key_id = $2",
     [organizationId, keyId],
@@ -73,11 +73,9 @@ export function findKeyContent(
 }
 
 export function listKeyContent(sql: Sql, organizationId: string): Promise<StoredKeyContent[]> {
-  return queryRecords<StoredKeyContent>(
-    sql,
-    "SELECT * FROM key_content_settings WHERE organization_id = $1",
-    [organizationId],
-  )
+  return StoredKeyContent.all(sql, "SELECT * FROM key_content_settings WHERE organization_id = $1", [
+    organizationId,
+  ])
 }
 
 export async function putKeyContent(sql: Sql, given: StoredKeyContent): Promise<void> {
@@ -97,19 +95,15 @@ export async function deleteKeyContent(sql: Sql, organizationId: string, keyId: 
   ])
 }
 
-export interface DroppedContent {
-  readonly reason: string
-  readonly count: number
-  readonly lastAt: Date
-}
+const DroppedContent = row({ reason: text, count: integer, lastAt: timestamp })
+export type DroppedContent = RowOf<typeof DroppedContent>
 
-export async function listDropped(sql: Sql, organizationId: string): Promise<DroppedContent[]> {
-  const rows = await queryRecords<Omit<DroppedContent, "count"> & { readonly count: bigint }>(
+export function listDropped(sql: Sql, organizationId: string): Promise<DroppedContent[]> {
+  return DroppedContent.all(
     sql,
     "SELECT reason, count, last_at FROM content_dropped WHERE organization_id = $1 ORDER BY reason",
     [organizationId],
   )
-  return rows.map((row) => ({ ...row, count: Number(row.count) }))
 }
 
 export async function addDropped(

@@ -4,6 +4,8 @@ import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createClient } from "@clickhouse/client"
 import { type EventEngine, EventEngineError, type Statement, statementMaxMs, type Dialect } from "./engine.ts"
+import { integer } from "../rows.ts"
+import type { SqlRow } from "../sql.ts"
 import {
   type EventRow,
   columnNames,
@@ -26,9 +28,9 @@ export async function openClickhouse(url: string): Promise<EventEngine> {
     compression: { request: false, response: false },
   })
   for (const query of clickhouseSchema) await client.command({ query })
-  const query = async <Row extends object>({ text, values }: Statement): Promise<Row[]> => {
+  const query = async ({ text, values }: Statement): Promise<SqlRow[]> => {
     const result = await client.query({ query: text, query_params: { ...values }, format: "JSONEachRow" })
-    return await result.json<Row>()
+    return await result.json<SqlRow>()
   }
   return {
     dialect: clickhouseDialect,
@@ -44,8 +46,8 @@ SETTINGS insert_deduplication_token = '${token.replaceAll(/[^\w:.-]/g, "_")}' FO
     },
     prune: async (beforeMs) => {
       const { months, rest } = clickhousePrune(beforeMs)
-      for (const { partition } of await query<{ partition: string }>({ text: months, values: {} }))
-        await client.command({ query: `ALTER TABLE sequences DROP PARTITION ${Number(partition)}` })
+      for (const partition of integer.readAll(await query({ text: months, values: {} })))
+        await client.command({ query: `ALTER TABLE sequences DROP PARTITION ${partition}` })
       await client.command({ query: rest })
     },
     writeParquet: async ({ text, values }, file) => {

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { Chance, makeRecord } from "../../../test/analytics-samples.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import type { EventEngine } from "./engine.ts"
-import { type EventRow, columnNames, eventOf } from "./event.ts"
+import { StoredRow, columnNames, eventOf } from "./event.ts"
 import { openEngine } from "./open-engine.ts"
 
 /** More than two chunks of DuckDB. */
@@ -28,8 +28,10 @@ describe("DuckDB", () => {
   })
 
   /** In the order of the file. */
-  const keptRows = async (): Promise<EventRow[]> =>
-    await engine.query<EventRow>({ text: `SELECT ${columnNames.join(", ")} FROM sequences`, values: {} })
+  const keptRows = async (): Promise<StoredRow[]> =>
+    StoredRow.readAll(
+      await engine.query({ text: `SELECT ${columnNames.join(", ")} FROM sequences`, values: {} }),
+    )
 
   test.each([true, false])(
     "rows in no order of time are kept whole and in order (known to be new: %s)",

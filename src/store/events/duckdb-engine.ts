@@ -15,6 +15,7 @@ import {
   type DuckDBType,
   type DuckDBValue,
 } from "@duckdb/node-api"
+import type { SqlRow } from "../sql.ts"
 import {
   type EventEngine,
   EventEngineError,
@@ -30,6 +31,7 @@ import {
   columnNames,
   columns,
   addedColumnNames,
+  addedColumns,
   firstColumnNames,
 } from "./event.ts"
 
@@ -83,11 +85,10 @@ class DuckdbEngine implements EventEngine {
     this.#readers = readers.map((connection) => ({ connection, waiting: 0, tail: Promise.resolve() }))
   }
 
-  async query<Row extends object>({ text, values }: Statement): Promise<Row[]> {
+  async query({ text, values }: Statement): Promise<SqlRow[]> {
     return await this.#read(async (connection) => {
       const result = await connection.runAndReadAll(text, bound(values), typesOf(values))
-      // The caller names the columns of its own statement.
-      return result.getRowObjectsJS().map(plain) as Row[]
+      return result.getRowObjectsJS().map(plain)
     })
   }
 
@@ -226,7 +227,7 @@ function typesOf(values: Values): Record<string, DuckDBType> {
   )
 }
 
-function plain(row: Record<string, unknown>): object {
+function plain(row: SqlRow): SqlRow {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, typeof value === "bigint" ? Number(value) : value]),
   )
@@ -325,7 +326,7 @@ const declared = (name: ColumnName): string => {
     : `${name} ${types[type]} NOT NULL`
 }
 const defaultOf = (type: ColumnType): string => defaults[type] ?? "NULL"
-const isAdded = (name: ColumnName): boolean => (addedColumnNames as readonly string[]).includes(name)
+const isAdded = (name: ColumnName): boolean => Object.hasOwn(addedColumns, name)
 
 const allColumnNames: readonly ColumnName[] = [...firstColumnNames, ...addedColumnNames]
 

@@ -1,4 +1,5 @@
 /** The port to whatever keeps the events: rows in, statements out. Implementations run in the analytics process. */
+import type { SqlRow } from "../sql.ts"
 import type { EventRow } from "./event.ts"
 
 export type Value = string | number | readonly string[]
@@ -13,7 +14,7 @@ export interface Statement {
 export interface EventEngine {
   readonly dialect: Dialect
   /** Answers rows whose 64-bit integers are numbers: sums beyond 2^53 do not occur. */
-  query<Row extends object>(statement: Statement): Promise<Row[]>
+  query(statement: Statement): Promise<SqlRow[]>
   /**
    * Keeps the rows; when it resolves they survive the end of every process. Rows whose organization, timestamp and
    * seq_id are already there are not counted twice, now or later.

@@ -1,57 +1,57 @@
 /** One event: a row of the analytics table, made of a sequence in the journal. */
+import { keysOf } from "../../base/lists.ts"
+import { type RowOf, integer, number, row, text } from "../rows.ts"
 import type { RecordedAttempt, RecordedStage, SequenceRecord } from "../journal/record.ts"
 
-/** Texts that are missing are empty: a missing value and an empty one are the same key. */
-export interface EventRow {
-  readonly organization_id: string
-  readonly timestamp: number
-  readonly seq_id: string
-  readonly billing_account_id: string
-  readonly model: string
-  readonly call_source: string
-  readonly inference_type: string
-  readonly result: string
-  readonly api_key_id: string
-  readonly request_id: string
-  readonly stop_reason: string
-  readonly client_ip: string
-  readonly client_ua: string
-  readonly error_code: string
-  readonly error_message: string
-  readonly region: string
-  readonly tool_calls: readonly string[]
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
-  readonly gateway_latency_ms: number
-  readonly seq_duration_ms: number
-  readonly execution_ms: number
-  readonly cost_ticks: bigint
-  readonly principal_kind: string
-  readonly principal_id: string
-  readonly question_set_id: string
-  readonly question_set: string
-  readonly question_set_version: number | null
-  readonly questions: number | null
-  readonly abstained: number | null
+/** A row as queries answer it: texts that are missing are empty, and the cost of one request is a safe integer. */
+export const StoredRow = row({
+  organization_id: text,
+  timestamp: integer,
+  seq_id: text,
+  billing_account_id: text,
+  model: text,
+  call_source: text,
+  inference_type: text,
+  result: text,
+  api_key_id: text,
+  request_id: text,
+  stop_reason: text,
+  client_ip: text,
+  client_ua: text,
+  error_code: text,
+  error_message: text,
+  region: text,
+  tool_calls: text.list(),
+  input_tokens: integer,
+  cached_input_tokens: integer,
+  output_tokens: integer,
+  gateway_latency_ms: integer,
+  seq_duration_ms: integer,
+  execution_ms: integer,
+  cost_ticks: integer,
+  principal_kind: text,
+  principal_id: text,
+  question_set_id: text,
+  question_set: text,
+  question_set_version: integer.nullable(),
+  questions: integer.nullable(),
+  abstained: integer.nullable(),
   /** Each as `key=value`; a key has no equals sign. */
-  readonly tags: readonly string[]
+  tags: text.list(),
   /** JSON. */
-  readonly attempts: string
-  readonly queue_ms: number | null
-  readonly route_ms: number | null
-  readonly engine_ms: number | null
-  readonly virtual_model: string
+  attempts: text,
+  queue_ms: number.nullable(),
+  route_ms: number.nullable(),
+  engine_ms: number.nullable(),
+  virtual_model: text,
   /** JSON. */
-  readonly stages: string
-}
-
-/** A row as queries answer it: the cost of one request is a safe integer. */
-export type StoredRow = Omit<EventRow, "cost_ticks"> & { readonly cost_ticks: number }
+  stages: text,
+})
+export type StoredRow = RowOf<typeof StoredRow>
+export type EventRow = Omit<StoredRow, "cost_ticks"> & { readonly cost_ticks: bigint }
 
 /** How a request can end; no event has another result. */
 export const resultNames = ["success", "error", "cancelled"] as const satisfies SequenceRecord["result"][]
-export type ResultName = (typeof resultNames)[number]
 
 export type ColumnType =
   | "text"
@@ -114,10 +114,9 @@ export const addedColumns = {
 
 export const columns: Record<keyof EventRow, ColumnType> = { ...firstColumns, ...addedColumns }
 
-// The keys of an object literal are exactly its names.
-export const columnNames = Object.keys(columns) as (keyof EventRow)[]
-export const firstColumnNames = Object.keys(firstColumns) as (keyof typeof firstColumns)[]
-export const addedColumnNames = Object.keys(addedColumns) as (keyof typeof addedColumns)[]
+export const columnNames = keysOf(columns)
+export const firstColumnNames = keysOf(firstColumns)
+export const addedColumnNames = keysOf(addedColumns)
 
 const countMax = 0xffff_ffff
 
@@ -126,20 +125,20 @@ export function eventOf(record: SequenceRecord): EventRow {
     organization_id: record.organization_id,
     timestamp: record.timestamp,
     seq_id: record.seq_id,
-    billing_account_id: text(record.billing_account_id),
-    model: text(record.model),
-    call_source: text(record.call_source),
-    inference_type: text(record.inference_type),
-    result: text(record.result),
-    api_key_id: text(record.api_key_id),
-    request_id: text(record.request_id),
-    stop_reason: text(record.stop_reason),
-    client_ip: text(record.client_ip),
-    client_ua: text(record.client_ua),
-    error_code: text(record.error_code),
-    error_message: text(record.error_message),
-    region: text(record.region),
-    tool_calls: record.tool_calls.map(text),
+    billing_account_id: wellFormed(record.billing_account_id),
+    model: wellFormed(record.model),
+    call_source: wellFormed(record.call_source),
+    inference_type: wellFormed(record.inference_type),
+    result: wellFormed(record.result),
+    api_key_id: wellFormed(record.api_key_id),
+    request_id: wellFormed(record.request_id),
+    stop_reason: wellFormed(record.stop_reason),
+    client_ip: wellFormed(record.client_ip),
+    client_ua: wellFormed(record.client_ua),
+    error_code: wellFormed(record.error_code),
+    error_message: wellFormed(record.error_message),
+    region: wellFormed(record.region),
+    tool_calls: record.tool_calls.map(wellFormed),
     input_tokens: count(record.input_tokens),
     cached_input_tokens: count(record.cached_input_tokens),
     output_tokens: count(record.output_tokens),
@@ -147,20 +146,20 @@ export function eventOf(record: SequenceRecord): EventRow {
     seq_duration_ms: count(record.seq_duration_ms),
     execution_ms: count(record.execution_ms),
     cost_ticks: BigInt(record.cost_ticks),
-    principal_kind: text(record.principal_kind),
-    principal_id: text(record.principal_id),
-    question_set_id: text(record.question_set_id),
-    question_set: text(record.question_set),
+    principal_kind: wellFormed(record.principal_kind),
+    principal_id: wellFormed(record.principal_id),
+    question_set_id: wellFormed(record.question_set_id),
+    question_set: wellFormed(record.question_set),
     question_set_version: orNull(record.question_set_version, count),
     questions: orNull(record.questions, count),
     abstained: orNull(record.abstained, count),
-    tags: Object.entries(record.tags ?? {}).map(([key, value]) => text(`${key}=${value}`)),
-    attempts: text(record.attempts?.length ? JSON.stringify(record.attempts) : ""),
+    tags: Object.entries(record.tags ?? {}).map(([key, value]) => wellFormed(`${key}=${value}`)),
+    attempts: wellFormed(record.attempts?.length ? JSON.stringify(record.attempts) : ""),
     queue_ms: orNull(record.queue_ms, milliseconds),
     route_ms: orNull(record.route_ms, milliseconds),
     engine_ms: orNull(record.engine_ms, milliseconds),
-    virtual_model: text(record.virtual_model),
-    stages: text(record.stages?.length ? JSON.stringify(record.stages) : ""),
+    virtual_model: wellFormed(record.virtual_model),
+    stages: wellFormed(record.stages?.length ? JSON.stringify(record.stages) : ""),
   }
 }
 
@@ -182,7 +181,7 @@ export const stagesOf = ({ stages }: Pick<EventRow, "stages">): RecordedStage[] 
   stages === "" ? [] : (JSON.parse(stages) as RecordedStage[])
 
 /** An unpaired surrogate has no UTF-8 form; every engine gets the same replacement. */
-const text = (value: string | null | undefined): string => value?.toWellFormed() ?? ""
+const wellFormed = (value: string | null | undefined): string => value?.toWellFormed() ?? ""
 
 const count = (value: number): number => Math.min(Math.max(Math.round(value), 0), countMax)
 

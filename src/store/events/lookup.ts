@@ -2,7 +2,7 @@
 import { timeOfId } from "../../base/ids.ts"
 import type { Sequence } from "../../contract/analytics.ts"
 import { type EventEngine, StatementWriter } from "./engine.ts"
-import type { StoredRow } from "./event.ts"
+import { StoredRow } from "./event.ts"
 
 export interface Lookup {
   readonly organizationId: string
@@ -48,8 +48,8 @@ WHERE organization_id = ${writer.text(organizationId)} AND seq_id = ${writer.tex
   AND timestamp >= ${writer.integer(startMs)} AND timestamp < ${writer.integer(endMs)}
 ORDER BY timestamp ASC
 LIMIT 1`
-  const [row] = await engine.query<StoredRow>(writer.finish(text))
-  return row ?? null
+  const [found] = StoredRow.readAll(await engine.query(writer.finish(text)))
+  return found ?? null
 }
 
 export function sequenceOf(row: StoredRow): Sequence {

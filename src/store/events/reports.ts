@@ -8,7 +8,8 @@ import {
   bucketsMax,
 } from "../../contract/analytics.ts"
 import { type Dialect, type EventEngine, type Statement, StatementWriter } from "./engine.ts"
-import { type ResultName, resultNames } from "./event.ts"
+import { resultNames } from "./event.ts"
+import { type RowOf, integer, number, row, text } from "../rows.ts"
 import { type Selection, columnOf, conditions, keyOf, metricOf } from "./selection.ts"
 
 export interface Question {
@@ -41,9 +42,9 @@ export async function overview(
   const grid = gridOf(startMs, endMs, question.buckets)
   const exact = await isExact(engine, question, limits)
   const [sets, breakdown, tools] = await Promise.all([
-    engine.query<SetRow>(setsStatement(engine, question, grid, exact)),
-    engine.query<GroupRow>(groupsStatement(engine, question, exact, rowsMax)),
-    engine.query<GroupRow>(toolsStatement(engine, question)),
+    engine.query(setsStatement(engine, question, grid, exact)).then((rows) => SetRow.readAll(rows)),
+    engine.query(groupsStatement(engine, question, exact, rowsMax)),
+    engine.query(toolsStatement(engine, question)),
   ])
   const byBucket = new Map(sets.filter((row) => row.no_bucket === 0).map((row) => [row.bucket, row]))
   const whole = sets.find((row) => row.no_bucket === 1)
@@ -58,10 +59,10 @@ export async function overview(
     breakdown: {
       dim: groupBy,
       metric,
-      rows: breakdown.map(({ key, count, value }) => ({ key, count, value })),
+      rows: GroupRow.readAll(breakdown),
     },
     status: { rows: statusOf(whole) },
-    tool_calls: { rows: tools.map(({ key, count }) => ({ key, count })) },
+    tool_calls: { rows: ToolRow.readAll(tools) },
   }
 }
 
@@ -73,10 +74,14 @@ export async function timeseries(
   const { startMs, endMs, groupBy, metric } = question
   const grid = gridOf(startMs, endMs, question.buckets)
   const exact = !metric.endsWith("latency") || (await isExact(engine, question, limits))
-  const groups = await engine.query<GroupRow>(groupsStatement(engine, question, exact, question.limit))
+  const groups = GroupRow.readAll(
+    await engine.query(groupsStatement(engine, question, exact, question.limit)),
+  )
   const top = groups.map(({ key }) => key).toSorted(byBytes)
   const cells =
-    top.length === 0 ? [] : await engine.query<CellRow>(cellsStatement(engine, question, grid, exact, top))
+    top.length === 0
+      ? []
+      : CellRow.readAll(await engine.query(cellsStatement(engine, question, grid, exact, top)))
   return {
     range: { start: startMs, end: endMs },
     dim: groupBy,
@@ -88,30 +93,32 @@ export async function timeseries(
 }
 
 /** A row of one of the grouping sets: everything, or a bucket. */
-interface SetRow extends Record<ResultName, number> {
-  readonly no_bucket: number
-  readonly bucket: number | null
-  readonly requests: number
-  readonly in_tokens: number | null
-  readonly cached_in_tokens: number | null
-  readonly out_tokens: number | null
-  readonly duration_ms: number | null
-  /** The percentiles 0.5 and 0.95. */
-  readonly latencies: readonly [number, number] | null
-}
+const SetRow = row({
+  no_bucket: integer,
+  bucket: integer.nullable(),
+  success: integer,
+  error: integer,
+  cancelled: integer,
+  requests: integer,
+  in_tokens: integer.nullable(),
+  cached_in_tokens: integer.nullable(),
+  out_tokens: integer.nullable(),
+  duration_ms: number.nullable(),
+  /** The percentiles 0.5 and 0.95; of nothing, ClickHouse answers them as null. */
+  latencies: number.nullable().list().nullable(),
+})
+type SetRow = RowOf<typeof SetRow>
 
-interface GroupRow {
-  readonly key: string
-  readonly count: number
-  readonly value: number
-}
+const ToolRow = row({ key: text, count: integer })
+const GroupRow = row({ ...ToolRow.columns, value: number })
 
-interface CellRow {
-  readonly bucket: number
+const CellRow = row({
+  bucket: integer,
   /** Of the group among the first, counted from 1; 0 for all others. */
-  readonly place: number
-  readonly value: number
-}
+  place: integer,
+  value: number,
+})
+type CellRow = RowOf<typeof CellRow>
 
 /** The number of rows is known without reading any; only where there are many is the range counted. */
 async function isExact(
@@ -121,9 +128,8 @@ async function isExact(
 ): Promise<boolean> {
   const count = async (condition: (writer: StatementWriter) => string): Promise<number> => {
     const writer = new StatementWriter(engine.dialect)
-    const text = `SELECT count(*) AS count FROM sequences${condition(writer)}`
-    const [row] = await engine.query<{ count: number }>(writer.finish(text))
-    return row?.count ?? 0
+    const counted = await engine.query(writer.finish(`SELECT count(*) FROM sequences${condition(writer)}`))
+    return integer.readAll(counted)[0] ?? 0
   }
   if ((await count(() => "")) <= exactRowsMax) return true
   const inRange = await count((writer) => ` WHERE ${conditions(selection, engine.dialect, writer)}`)
@@ -231,7 +237,7 @@ function keyColumns(
 type Measures = Omit<OverviewResponse["summary"], "error_rate">
 
 function measuresOf(row: SetRow | undefined): Measures {
-  const [p50 = 0, p95 = 0] = row?.latencies ?? []
+  const [p50, p95] = row?.latencies ?? []
   return {
     requests: row?.requests ?? 0,
     errors: row?.error ?? 0,
@@ -239,8 +245,8 @@ function measuresOf(row: SetRow | undefined): Measures {
     cached_in_tokens: row?.cached_in_tokens ?? 0,
     out_tokens: row?.out_tokens ?? 0,
     duration_ms: row?.duration_ms ?? 0,
-    p50_latency_ms: Math.round(p50),
-    p95_latency_ms: Math.round(p95),
+    p50_latency_ms: Math.round(p50 ?? 0),
+    p95_latency_ms: Math.round(p95 ?? 0),
   }
 }
 

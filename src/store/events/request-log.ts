@@ -3,7 +3,7 @@ import { usdText } from "../../base/money.ts"
 import type { Filter } from "../../contract/analytics.ts"
 import { type SequenceDetail, principalKinds } from "../../contract/sequences.ts"
 import { type Dialect, type EventEngine, StatementWriter } from "./engine.ts"
-import { type StoredRow, attemptsOf, stagesOf, tagsOf } from "./event.ts"
+import { StoredRow, attemptsOf, stagesOf, tagsOf } from "./event.ts"
 import { type Lookup, findRow, orNull, sequenceOf } from "./lookup.ts"
 import { conditions, tagMatch } from "./selection.ts"
 
@@ -119,7 +119,7 @@ SELECT * FROM ${dialect.table}
 WHERE ${where}
 ORDER BY timestamp DESC, seq_id DESC
 LIMIT ${limit}`
-  return await engine.query<StoredRow>(writer.finish(text))
+  return StoredRow.readAll(await engine.query(writer.finish(text)))
 }
 
 function logConditions(question: LogQuestion, dialect: Dialect, writer: StatementWriter): string[] {

@@ -1,6 +1,7 @@
 /** What is done to the events beside taking them and answering: writing them to files, adding them up. */
 import { type EventEngine, StatementWriter } from "./engine.ts"
 import { columnNames } from "./event.ts"
+import { type RowOf, integer, row, text } from "../rows.ts"
 import { keyOf } from "./selection.ts"
 
 export interface Excerpt {
@@ -19,26 +20,27 @@ export async function exportFile(
     return writer.finish(`SELECT ${what} FROM ${engine.dialect.table}
 WHERE ${excerptOf(excerpt, writer)}${order}`)
   }
-  const [row] = await engine.query<{ count: number }>(select("count(*) AS count", ""))
+  const [events = 0] = integer.readAll(await engine.query(select("count(*)", "")))
   const order = " ORDER BY organization_id, timestamp, seq_id"
   await engine.writeParquet(select(columnNames.join(", "), order), file)
-  return { events: row?.count ?? 0 }
+  return { events }
 }
 
 /** What an account was charged for in an organization on a day, for one model, as the events have it. */
-export interface ChargedSum {
-  readonly organization_id: string
-  readonly billing_account_id: string
+export const ChargedSum = row({
+  organization_id: text,
+  billing_account_id: text,
   /** Days since 1970. */
-  readonly day: number
-  readonly model: string
-  readonly sequences: number
-  readonly input_tokens: number
-  readonly cached_input_tokens: number
-  readonly output_tokens: number
+  day: integer,
+  model: text,
+  sequences: integer,
+  input_tokens: integer,
+  cached_input_tokens: integer,
+  output_tokens: integer,
   /** Decimal text: sums pass 2^53. */
-  readonly ticks: string
-}
+  ticks: text,
+})
+export type ChargedSum = RowOf<typeof ChargedSum>
 
 export async function sumCharged(engine: EventEngine, excerpt: Excerpt): Promise<ChargedSum[]> {
   const writer = new StatementWriter(engine.dialect)
@@ -52,17 +54,18 @@ FROM (
   WHERE cost_ticks > 0 AND billing_account_id <> '' AND ${excerptOf(excerpt, writer)}
 ) AS e
 GROUP BY organization_id, billing_account_id, day, model`
-  return await engine.query<ChargedSum>(writer.finish(text))
+  return ChargedSum.readAll(await engine.query(writer.finish(text)))
 }
 
 /** What an account was charged on a day for requests with one value of a tag; "" for those without it. */
-export interface TagSpend {
+const TagSpend = row({
   /** Days since 1970. */
-  readonly day: number
-  readonly value: string
+  day: integer,
+  value: text,
   /** Decimal text: sums pass 2^53. */
-  readonly ticks: string
-}
+  ticks: text,
+})
+export type TagSpend = RowOf<typeof TagSpend>
 
 export interface TagSpendQuestion {
   readonly billingAccountId: string
@@ -91,7 +94,7 @@ FROM (
 GROUP BY day, value
 ORDER BY day, value
 LIMIT ${Math.trunc(limit)}`
-  return await engine.query<TagSpend>(writer.finish(text))
+  return TagSpend.readAll(await engine.query(writer.finish(text)))
 }
 
 function excerptOf({ organizationId, startMs, endMs }: Excerpt, writer: StatementWriter): string {
@@ -101,16 +104,13 @@ function excerptOf({ organizationId, startMs, endMs }: Excerpt, writer: Statemen
     : `organization_id = ${writer.text(organizationId)} AND ${range}`
 }
 
-export interface Holdings {
-  readonly events: number
-  readonly oldestMs: number | null
-  readonly newestMs: number | null
-}
+const Holdings = row({ events: integer, oldestMs: integer.nullable(), newestMs: integer.nullable() })
+export type Holdings = RowOf<typeof Holdings>
 
 export async function holdings(engine: EventEngine): Promise<Holdings> {
   const writer = new StatementWriter(engine.dialect)
-  const text = `SELECT count(*) AS events, min(timestamp) AS oldest, max(timestamp) AS newest FROM ${engine.dialect.table}`
-  const [row] = await engine.query<{ events: number; oldest: number; newest: number }>(writer.finish(text))
-  if (!row || row.events === 0) return { events: 0, oldestMs: null, newestMs: null }
-  return { events: row.events, oldestMs: row.oldest, newestMs: row.newest }
+  const text = `SELECT count(*) AS events, min(timestamp) AS oldest_ms, max(timestamp) AS newest_ms FROM ${engine.dialect.table}`
+  const [found] = Holdings.readAll(await engine.query(writer.finish(text)))
+  // ClickHouse answers 0 for the minimum of nothing.
+  return found && found.events > 0 ? found : { events: 0, oldestMs: null, newestMs: null }
 }

@@ -1,19 +1,21 @@
 /** Files of organizations, and the blobs behind them: a blob is stored once for all files, batches and parts that name it. */
-import { type Page, insertNew, queryRecord, queryRecords, toPage } from "../rows.ts"
+import { type Page, toPage } from "../pages.ts"
+import { type RowOf, bigint, oneOf, row, table, text, timestamp } from "../rows.ts"
 import type { Database, Sql, Transaction } from "../sql.ts"
 import type { FileStorage, StagedBlob } from "./storage.ts"
 
-export interface File {
-  readonly id: string
-  readonly organizationId: string
-  readonly storage: string
-  readonly sha256: string
-  readonly bytes: bigint
-  readonly filename: string
-  readonly purpose: "batch" | "user_data" | "batch_output"
-  readonly createdAt: Date
-  readonly expiresAt: Date
-}
+const File = table("files", {
+  id: text,
+  organizationId: text,
+  storage: text,
+  sha256: text,
+  bytes: bigint,
+  filename: text,
+  purpose: oneOf("batch", "user_data", "batch_output"),
+  createdAt: timestamp,
+  expiresAt: timestamp,
+})
+export type File = RowOf<typeof File>
 
 type NewFile = Omit<File, "storage" | "sha256" | "bytes">
 
@@ -57,8 +59,8 @@ export async function insertFile(
   blob: StagedBlob,
 ): Promise<File> {
   await nameBlob(sql, storage, file.organizationId, blob)
-  const { sha256, bytes } = blob
-  return await insertNew<File>(sql, "files", { ...file, storage: storage.id, sha256, bytes })
+  const { sha256 } = blob
+  return await File.insert(sql, { ...file, storage: storage.id, sha256, bytes: BigInt(blob.bytes) })
 }
 
 /** What the files of an organization take. Uploads of one organization that end at once are counted one after the other. */
@@ -68,19 +70,17 @@ export async function lockUsedBytes(sql: Transaction, organizationId: string): P
 }
 
 export async function sumBytes(sql: Sql, organizationId: string): Promise<bigint> {
-  const [row] = await sql.query<{ bytes: string }>(
-    "SELECT coalesce(sum(bytes), 0) AS bytes FROM files WHERE organization_id = $1",
-    [organizationId],
-  )
-  return BigInt(row?.bytes ?? 0)
+  return await bigint.one(sql, "SELECT coalesce(sum(bytes), 0) FROM files WHERE organization_id = $1", [
+    organizationId,
+  ])
 }
 
 export function findFile(sql: Sql, organizationId: string, id: string, now: Date): Promise<File | null> {
-  return queryRecord<File>(
-    sql,
-    "SELECT * FROM files WHERE organization_id = $1 AND id = $2 AND expires_at > $3",
-    [organizationId, id, now],
-  )
+  return File.first(sql, "SELECT * FROM files WHERE organization_id = $1 AND id = $2 AND expires_at > $3", [
+    organizationId,
+    id,
+    now,
+  ])
 }
 
 export interface FileQuery {
@@ -97,7 +97,7 @@ export async function pageFiles(
   now: Date,
 ): Promise<Page<File>> {
   const beyond = order === "asc" ? ">" : "<"
-  const files = await queryRecords<File>(
+  const files = await File.all(
     sql,
     `SELECT * FROM files WHERE organization_id = $1 AND expires_at > $2 AND ($3::text IS NULL OR id ${beyond} $3)
        AND ($4::text IS NULL OR purpose = $4) ORDER BY id ${order} LIMIT $5`,
@@ -140,10 +140,12 @@ export async function removeOrphans(database: Database, storage: FileStorage, no
   while (await removeOrphan(database, storage, now));
 }
 
+const Orphan = row({ organizationId: text, sha256: text })
+
 /** False when there is none. */
 async function removeOrphan(database: Database, storage: FileStorage, now: Date): Promise<boolean> {
   return await database.transaction(async (sql) => {
-    const orphan = await queryRecord<{ organizationId: string; sha256: string }>(
+    const orphan = await Orphan.first(
       sql,
       `SELECT organization_id, sha256 FROM file_blobs b
        WHERE storage = $1 AND (kept_until IS NULL OR kept_until <= $2)

@@ -13,6 +13,7 @@ import {
   writeFile,
 } from "node:fs/promises"
 import { join } from "node:path"
+import { errorCode } from "../../base/error-code.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { DiskSpace } from "../disk-space.ts"
 
@@ -106,7 +107,7 @@ async function ensureId(path: string): Promise<string> {
   try {
     await link(partial, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+    if (errorCode(error) !== "EEXIST") throw error
   } finally {
     await rm(partial, { force: true })
   }
@@ -160,7 +161,7 @@ async function writePieces(
   } catch (error) {
     await file.close().catch(() => undefined)
     await rm(path, { force: true })
-    throw (error as NodeJS.ErrnoException).code === "ENOSPC" ? full(error) : error
+    throw errorCode(error) === "ENOSPC" ? full(error) : error
   }
   return { sha256: hash.digest("hex"), bytes }
 }
@@ -174,7 +175,7 @@ async function openBlob(path: string): Promise<FileHandle> {
   try {
     return await open(path, "r")
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause
+    if (errorCode(cause) !== "ENOENT") throw cause
     throw new BlobDamaged("Cannot read the file: its bytes are gone from the storage", { cause })
   }
 }

@@ -6,6 +6,7 @@
  * only ever grow. What is damaged is passed over and told; everything else is read.
  */
 import { type FileHandle, open } from "node:fs/promises"
+import { errorCode } from "../../base/error-code.ts"
 import type { Damage } from "./damage.ts"
 import {
   type JournalEntry,
@@ -124,6 +125,6 @@ async function readBytes(file: FileHandle, offset: number, length: number): Prom
 }
 
 function absentIsNull(error: unknown): null {
-  if ((error as NodeJS.ErrnoException).code === "ENOENT") return null
+  if (errorCode(error) === "ENOENT") return null
   throw error
 }

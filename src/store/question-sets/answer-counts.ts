@@ -1,5 +1,5 @@
 /** Counts of how a set's questions were answered, by the hour; gateways add to them. */
-import { queryRecords } from "../rows.ts"
+import { type RowOf, bigint, boolean, integer, row, text } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 export const confidenceBins = 10
@@ -59,17 +59,18 @@ export interface AnswerSelection {
   readonly question: string | null
 }
 
-export interface AnswerSums {
-  readonly question: string
-  readonly abstained: boolean
-  readonly answer: string
+const AnswerSums = row({
+  question: text,
+  abstained: boolean,
+  answer: text,
   /** When the bucket began, in Unix seconds divided by its length; 0 without buckets. */
-  readonly bucket: number
-  readonly rows: number
-  readonly bins: readonly number[]
-  readonly latencyMs: number
-  readonly costTicks: bigint
-}
+  bucket: integer,
+  rows: integer,
+  bins: integer.list(),
+  latencyMs: integer,
+  costTicks: bigint,
+})
+export type AnswerSums = RowOf<typeof AnswerSums>
 
 const selected = `set_id = $1 AND hour >= $2 AND hour < $3
   AND ($4::int IS NULL OR version = $4) AND ($5::text IS NULL OR question = $5)`
@@ -85,25 +86,22 @@ export async function sumAnswers(
 ): Promise<AnswerSums[]> {
   const bucket =
     bucketSeconds === null ? "0" : `(extract(epoch FROM hour)::bigint / ${Math.trunc(bucketSeconds)})::int`
-  type Row = Omit<AnswerSums, "bins" | "costTicks"> & { costTicks: string; bins: string[] }
-  const rows = await queryRecords<Row>(
+  return await AnswerSums.all(
     sql,
-    `SELECT question, abstained, answer, ${bucket} AS bucket, sum(rows)::float8 AS rows,
-       sum(latency_ms)::float8 AS latency_ms, sum(cost_ticks)::text AS cost_ticks,
-       ARRAY[${binColumns.map((column) => `sum(${column})::text`).join(", ")}] AS bins
+    `SELECT question, abstained, answer, ${bucket} AS bucket, sum(rows) AS rows, sum(latency_ms) AS latency_ms,
+       sum(cost_ticks) AS cost_ticks, ARRAY[${binColumns.map((column) => `sum(${column})`).join(", ")}] AS bins
      FROM set_answer_counts WHERE ${selected}
      GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT $6`,
     [...valuesOf(selection), limit],
   )
-  return rows.map((row) => ({ ...row, bins: row.bins.map(Number), costTicks: BigInt(row.costTicks) }))
 }
 
-export async function listAnsweringVersions(sql: Sql, selection: AnswerSelection): Promise<number[]> {
-  const rows = await sql.query<{ version: number }>(
+export function listAnsweringVersions(sql: Sql, selection: AnswerSelection): Promise<number[]> {
+  return integer.all(
+    sql,
     `SELECT DISTINCT version FROM set_answer_counts WHERE ${selected} ORDER BY version`,
     [...valuesOf(selection)],
   )
-  return rows.map(({ version }) => version)
 }
 
 /** Answers how many rows were removed. */

@@ -1,14 +1,16 @@
 /** Examples and frozen cases of question sets. Labels are JSON: the right answer by the name of the question. */
 import { Fault } from "../../contract/errors.ts"
 import type { ContentCipher } from "../content/cipher.ts"
-import { type Page, type PageRequest, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import type { Page, PageRequest } from "../pages.ts"
+import { type RowOf, boolean, oneOf, row, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 /** A text as it is stored: encrypted where the installation has a key. It is found by the hash beside it. */
-export interface StoredText {
-  readonly input: string
-  readonly sealed: boolean
-}
+const StoredText = row({
+  input: text,
+  sealed: boolean,
+})
+export type StoredText = RowOf<typeof StoredText>
 
 interface TextPlace {
   readonly id: string
@@ -33,12 +35,14 @@ export function openInput(cipher: ContentCipher, stored: TextPlace & StoredText)
   )
 }
 
+const PlacedText = row({ id: text, setId: text, input: text, sealed: boolean })
+
 /** Encrypts texts that were stored before there was a key, at most so many of each table; answers how many. */
 export async function sealStoredInputs(sql: Sql, cipher: ContentCipher, limit: number): Promise<number> {
   if (!cipher.isAvailable) return 0
   let count = 0
   for (const table of ["question_set_examples", "question_set_cases"]) {
-    const rows = await queryRecords<TextPlace & StoredText>(
+    const rows = await PlacedText.all(
       sql,
       `SELECT id, set_id, input, sealed FROM ${table} WHERE NOT sealed ORDER BY id LIMIT $1`,
       [limit],
@@ -53,27 +57,31 @@ export async function sealStoredInputs(sql: Sql, cipher: ContentCipher, limit: n
   return count
 }
 
-export interface Example extends StoredText {
-  readonly id: string
-  readonly setId: string
-  readonly inputHash: string
-  readonly split: "train" | "held_out"
+const Example = row({
+  ...StoredText.columns,
+  id: text,
+  setId: text,
+  inputHash: text,
+  split: oneOf("train", "held_out"),
   /** JSON. */
-  readonly labels: string
+  labels: text,
   /** Review: a reviewer's label made it. */
-  readonly source: "added" | "review"
-  readonly createdAt: Date
-  readonly updatedAt: Date
-}
+  source: oneOf("added", "review"),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+})
+export type Example = RowOf<typeof Example>
 
-export interface Case extends StoredText {
-  readonly id: string
-  readonly setId: string
-  readonly inputHash: string
+const Case = row({
+  ...StoredText.columns,
+  id: text,
+  setId: text,
+  inputHash: text,
   /** JSON. */
-  readonly expected: string
-  readonly createdAt: Date
-}
+  expected: text,
+  createdAt: timestamp,
+})
+export type Case = RowOf<typeof Case>
 
 export async function pageExamples(
   sql: Sql,
@@ -81,12 +89,12 @@ export async function pageExamples(
   page: PageRequest & { readonly split?: string | undefined },
 ): Promise<Page<Example>> {
   const text = "SELECT * FROM question_set_examples WHERE set_id = $1 AND ($2::text IS NULL OR split = $2)"
-  return pageNewest<Example>(sql, { text, values: [setId, page.split ?? null] }, page)
+  return Example.page(sql, { text, values: [setId, page.split ?? null] }, page)
 }
 
 /** In the order of their ids, without those up to `after`. */
 export function listExamples(sql: Sql, setId: string, after: string, limit: number): Promise<Example[]> {
-  return queryRecords<Example>(
+  return Example.all(
     sql,
     "SELECT * FROM question_set_examples WHERE set_id = $1 AND id > $2 ORDER BY id LIMIT $3",
     [setId, after, limit],
@@ -94,7 +102,7 @@ export function listExamples(sql: Sql, setId: string, after: string, limit: numb
 }
 
 export function findExamplesByHash(sql: Sql, setId: string, hashes: readonly string[]): Promise<Example[]> {
-  return queryRecords<Example>(
+  return Example.all(
     sql,
     "SELECT * FROM question_set_examples WHERE set_id = $1 AND input_hash = ANY($2::text[])",
     [setId, hashes],
@@ -102,10 +110,7 @@ export function findExamplesByHash(sql: Sql, setId: string, hashes: readonly str
 }
 
 export function findExample(sql: Sql, setId: string, id: string): Promise<Example | null> {
-  return queryRecord<Example>(sql, "SELECT * FROM question_set_examples WHERE set_id = $1 AND id = $2", [
-    setId,
-    id,
-  ])
+  return Example.first(sql, "SELECT * FROM question_set_examples WHERE set_id = $1 AND id = $2", [setId, id])
 }
 
 export async function insertExamples(sql: Sql, examples: readonly Example[]): Promise<void> {
@@ -134,7 +139,7 @@ export function updateExample(
   labels: string,
   updatedAt: Date,
 ): Promise<Example | null> {
-  return queryRecord<Example>(
+  return Example.first(
     sql,
     "UPDATE question_set_examples SET labels = $2, updated_at = $3 WHERE id = $1 RETURNING *",
     [id, labels, updatedAt],
@@ -151,26 +156,22 @@ export async function deleteExample(sql: Sql, setId: string, id: string): Promis
 }
 
 export function pageCases(sql: Sql, setId: string, page: PageRequest): Promise<Page<Case>> {
-  return pageNewest<Case>(
-    sql,
-    { text: "SELECT * FROM question_set_cases WHERE set_id = $1", values: [setId] },
-    page,
-  )
+  return Case.page(sql, { text: "SELECT * FROM question_set_cases WHERE set_id = $1", values: [setId] }, page)
 }
 
 export function listCases(sql: Sql, setId: string): Promise<Case[]> {
-  return queryRecords<Case>(sql, "SELECT * FROM question_set_cases WHERE set_id = $1 ORDER BY id", [setId])
+  return Case.all(sql, "SELECT * FROM question_set_cases WHERE set_id = $1 ORDER BY id", [setId])
 }
 
 /** Answers whether the text was new. */
-export async function putCase(sql: Sql, one: Case): Promise<boolean> {
-  const [row] = await sql.query<{ inserted: boolean }>(
+export function putCase(sql: Sql, one: Case): Promise<boolean> {
+  return boolean.one(
+    sql,
     `INSERT INTO question_set_cases (id, set_id, input, input_hash, expected, created_at, sealed)
      VALUES ($1, $2, $3, $4, $5, $6, $7)
-     ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0 AS inserted`,
+     ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0`,
     [one.id, one.setId, one.input, one.inputHash, one.expected, one.createdAt, one.sealed],
   )
-  return row?.inserted ?? false
 }
 
 /** Answers false when there is no such case. */

@@ -1,28 +1,30 @@
 /** Jobs of question sets: gateways claim one under a lease, renew it while they work, and end it. */
-import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import type { Page, PageRequest } from "../pages.ts"
+import { type RowOf, boolean, integer, number, oneOf, row, table, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
-export interface Job {
-  readonly id: string
-  readonly setId: string
-  readonly organizationId: string
-  readonly kind: "teach" | "check" | "compare" | "next"
-  readonly state: "queued" | "running" | "succeeded" | "failed" | "cancelled"
+const Job = table("question_set_jobs", {
+  id: text,
+  setId: text,
+  organizationId: text,
+  kind: oneOf("teach", "check", "compare", "next"),
+  state: oneOf("queued", "running", "succeeded", "failed", "cancelled"),
   /** JSON, as are the principal and the result. */
-  readonly input: string
-  readonly principal: string
-  readonly progress: number
-  readonly result: string | null
-  readonly error: string | null
-  readonly cancelRequested: boolean
+  input: text,
+  principal: text,
+  progress: number,
+  result: text.nullable(),
+  error: text.nullable(),
+  cancelRequested: boolean,
   /** Which claim holds the job: one that was given up for dead cannot end what another has taken over. */
-  readonly attempts: number
-  readonly leasedUntil: Date | null
-  readonly createdAt: Date
-  readonly startedAt: Date | null
-  readonly finishedAt: Date | null
-}
+  attempts: integer,
+  leasedUntil: timestamp.nullable(),
+  createdAt: timestamp,
+  startedAt: timestamp.nullable(),
+  finishedAt: timestamp.nullable(),
+})
+export type Job = RowOf<typeof Job>
 
 type NewJob = Pick<Job, "id" | "setId" | "organizationId" | "kind" | "input" | "principal" | "createdAt">
 
@@ -35,32 +37,23 @@ export async function insertJob(sql: Sql, job: NewJob): Promise<Job> {
        (SELECT id FROM question_set_jobs WHERE set_id = $1 ORDER BY id DESC LIMIT ${keptPerSet - 1})`,
     [job.setId],
   )
-  return await insertNew<Job>(sql, "question_set_jobs", { ...job, state: "queued" })
+  return await Job.insert(sql, { ...job, state: "queued" })
 }
 
 export async function countOpenJobs(sql: Sql, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM question_set_jobs
-     WHERE organization_id = $1 AND state IN ('queued', 'running')`,
-    [organizationId],
-  )
-  return row?.count ?? 0
+  return await Job.count(sql, "organization_id = $1 AND state IN ('queued', 'running')", [organizationId])
 }
 
 export function findJob(sql: Sql, setId: string, id: string): Promise<Job | null> {
-  return queryRecord<Job>(sql, "SELECT * FROM question_set_jobs WHERE set_id = $1 AND id = $2", [setId, id])
+  return Job.first(sql, "SELECT * FROM question_set_jobs WHERE set_id = $1 AND id = $2", [setId, id])
 }
 
 export function pageJobs(sql: Sql, setId: string, page: PageRequest): Promise<Page<Job>> {
-  return pageNewest<Job>(
-    sql,
-    { text: "SELECT * FROM question_set_jobs WHERE set_id = $1", values: [setId] },
-    page,
-  )
+  return Job.page(sql, { text: "SELECT * FROM question_set_jobs WHERE set_id = $1", values: [setId] }, page)
 }
 
 export function findLastCheck(sql: Sql, setId: string): Promise<Job | null> {
-  return queryRecord<Job>(
+  return Job.first(
     sql,
     "SELECT * FROM question_set_jobs WHERE set_id = $1 AND kind = 'check' ORDER BY id DESC LIMIT 1",
     [setId],
@@ -72,7 +65,7 @@ const inputLeft = "CASE kind WHEN 'next' THEN '{}' ELSE input END"
 
 /** One that waits ends at once; one that runs is told when its gateway looks next. */
 export function cancelJob(sql: Sql, setId: string, id: string, now: Date): Promise<Job | null> {
-  return queryRecord<Job>(
+  return Job.first(
     sql,
     `UPDATE question_set_jobs SET cancel_requested = true,
        finished_at = CASE state WHEN 'queued' THEN $3 ELSE finished_at END,
@@ -96,7 +89,7 @@ export function claimJob(
   organizationId: string,
   { now, until, kinds }: Lease & { readonly kinds: readonly Job["kind"][] },
 ): Promise<Job | null> {
-  return queryRecord<Job>(
+  return Job.first(
     sql,
     `UPDATE question_set_jobs SET state = 'running', attempts = attempts + 1, leased_until = $3, started_at = $1
      WHERE id = (SELECT id FROM question_set_jobs WHERE organization_id = $4 AND ${due}
@@ -107,7 +100,7 @@ export function claimJob(
 
 /** Null when the job is gone or another gateway has it. */
 export function renewJob(sql: Sql, job: Job, progress: number, leasedUntil: Date): Promise<Job | null> {
-  return queryRecord<Job>(
+  return Job.first(
     sql,
     `UPDATE question_set_jobs SET progress = greatest(progress, $3), leased_until = $4
      WHERE id = $1 AND attempts = $2 AND state = 'running' RETURNING *`,
@@ -158,16 +151,19 @@ export async function endJob(sql: Sql, job: Job, end: JobEnd, now: Date): Promis
   return rows.length > 0
 }
 
-export interface ShadowResult {
-  readonly question: string
-  readonly version: number
-  readonly shadowVersion: number
-  readonly shadowModel: string
-  readonly verdict: string
-  readonly shadowVerdict: string
-  readonly confidence: number
-  readonly shadowConfidence: number
-}
+const ShadowResult = table("question_set_shadow_results", {
+  setId: text,
+  at: timestamp,
+  question: text,
+  version: integer,
+  shadowVersion: integer,
+  shadowModel: text,
+  verdict: text,
+  shadowVerdict: text,
+  confidence: number,
+  shadowConfidence: number,
+})
+export type ShadowResult = Omit<RowOf<typeof ShadowResult>, "setId" | "at">
 
 /** Also forgets the oldest beyond `keptMax` of the set. */
 export async function insertShadowResults(
@@ -176,8 +172,7 @@ export async function insertShadowResults(
   results: readonly ShadowResult[],
   { at, keptMax }: { readonly at: Date; readonly keptMax: number },
 ): Promise<void> {
-  for (const result of results)
-    await insertNew<unknown>(sql, "question_set_shadow_results", { setId, at, ...result })
+  for (const result of results) await ShadowResult.insert(sql, { setId, at, ...result })
   await sql.query(
     `DELETE FROM question_set_shadow_results WHERE set_id = $1 AND id <=
        (SELECT id FROM question_set_shadow_results WHERE set_id = $1 ORDER BY id DESC OFFSET $2 LIMIT 1)`,
@@ -185,22 +180,23 @@ export async function insertShadowResults(
   )
 }
 
-export interface ShadowReportRow {
-  readonly question: string
-  readonly version: number
-  readonly shadowVersion: number
-  readonly shadowModel: string
-  readonly answers: number
-  readonly flips: number
-  readonly meanShift: number
-  readonly abstained: number
-  readonly shadowAbstained: number
-  readonly firstAt: Date
-  readonly lastAt: Date
-}
+const ShadowReportRow = row({
+  question: text,
+  version: integer,
+  shadowVersion: integer,
+  shadowModel: text,
+  answers: integer,
+  flips: integer,
+  meanShift: number,
+  abstained: integer,
+  shadowAbstained: integer,
+  firstAt: timestamp,
+  lastAt: timestamp,
+})
+export type ShadowReportRow = RowOf<typeof ShadowReportRow>
 
 export function reportShadow(sql: Sql, setId: string): Promise<ShadowReportRow[]> {
-  return queryRecords<ShadowReportRow>(
+  return ShadowReportRow.all(
     sql,
     `SELECT question, version, shadow_version, shadow_model, count(*)::int AS answers,
        (count(*) FILTER (WHERE verdict <> shadow_verdict))::int AS flips,

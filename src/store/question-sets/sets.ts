@@ -1,54 +1,48 @@
 /** Question sets, their versions and labels. A set is found by its id or its name. */
 import { sealedHeadBytes } from "../content/cipher.ts"
-import {
-  type Page,
-  type PageRequest,
-  countOf,
-  insertNew,
-  pageNewest,
-  queryRecord,
-  queryRecords,
-  toPage,
-  updateRecord,
-} from "../rows.ts"
+import { type Page, type PageRequest, toPage } from "../pages.ts"
+import { type RowOf, bigint, integer, number, row, table, text, timestamp } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
-export interface QuestionSet {
-  readonly id: string
-  readonly organizationId: string
-  readonly name: string
-  readonly description: string
+const QuestionSet = table("question_sets", {
+  id: text,
+  organizationId: text,
+  name: text,
+  description: text,
   /** The number of the newest version. */
-  readonly latest: number
-  readonly shadowVersion: number | null
-  readonly shadowModel: string | null
-  readonly shadowShare: number
+  latest: integer,
+  shadowVersion: integer.nullable(),
+  shadowModel: text.nullable(),
+  shadowShare: number,
   /** Of all answers, those that are reviewed at random. */
-  readonly reviewSampleRate: number
-  readonly createdBy: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
+  reviewSampleRate: number,
+  createdBy: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
   /** Counts the changes, those of labels too. */
-  readonly revision: bigint
-}
+  revision: bigint,
+})
+export type QuestionSet = RowOf<typeof QuestionSet>
 
-export interface SetVersion {
-  readonly setId: string
-  readonly number: number
-  readonly hash: string
-  /** JSON. */
-  readonly content: string
-  readonly note: string
-  readonly createdBy: string | null
-  readonly createdAt: Date
-}
+const ListedVersion = row({
+  setId: text,
+  number: integer,
+  hash: text,
+  note: text,
+  createdBy: text.nullable(),
+  createdAt: timestamp,
+})
+/** With its content, as JSON. */
+const SetVersion = table("question_set_versions", { ...ListedVersion.columns, content: text })
+export type SetVersion = RowOf<typeof SetVersion>
 
-export interface SetLabel {
-  readonly setId: string
-  readonly label: string
-  readonly number: number
-  readonly updatedAt: Date
-}
+const SetLabel = row({
+  setId: text,
+  label: text,
+  number: integer,
+  updatedAt: timestamp,
+})
+export type SetLabel = RowOf<typeof SetLabel>
 
 type NewSet = Omit<
   QuestionSet,
@@ -56,15 +50,15 @@ type NewSet = Omit<
 >
 
 export function insertSet(sql: Sql, set: NewSet): Promise<QuestionSet> {
-  return insertNew<QuestionSet>(sql, "question_sets", { ...set })
+  return QuestionSet.insert(sql, { ...set })
 }
 
 export async function insertVersion(sql: Sql, version: SetVersion): Promise<void> {
-  await insertNew<SetVersion>(sql, "question_set_versions", { ...version })
+  await SetVersion.insert(sql, { ...version })
 }
 
 export function findSet(sql: Sql, organizationId: string, idOrName: string): Promise<QuestionSet | null> {
-  return queryRecord<QuestionSet>(
+  return QuestionSet.first(
     sql,
     "SELECT * FROM question_sets WHERE organization_id = $1 AND (id = $2 OR name = $2)",
     [organizationId, idOrName],
@@ -73,7 +67,7 @@ export function findSet(sql: Sql, organizationId: string, idOrName: string): Pro
 
 /** Held until the transaction ends, so that two changes follow one another. */
 export function lockSet(sql: Sql, organizationId: string, idOrName: string): Promise<QuestionSet | null> {
-  return queryRecord<QuestionSet>(
+  return QuestionSet.first(
     sql,
     "SELECT * FROM question_sets WHERE organization_id = $1 AND (id = $2 OR name = $2) FOR UPDATE",
     [organizationId, idOrName],
@@ -81,15 +75,17 @@ export function lockSet(sql: Sql, organizationId: string, idOrName: string): Pro
 }
 
 export function countSets(sql: Sql, organizationId: string): Promise<number> {
-  return countOf(sql, "question_sets", organizationId)
+  return QuestionSet.count(sql, "organization_id = $1", [organizationId])
 }
 
 /** With the content of its latest version. */
-interface ListedSet extends QuestionSet {
-  readonly content: string
-  readonly production: number | null
-  readonly examples: number
-}
+const ListedSet = row({
+  ...QuestionSet.columns,
+  content: text,
+  production: integer.nullable(),
+  examples: integer,
+})
+type ListedSet = RowOf<typeof ListedSet>
 
 export async function pageSets(
   sql: Sql,
@@ -102,7 +98,7 @@ export async function pageSets(
      JOIN question_set_versions v ON v.set_id = s.id AND v.number = s.latest
      LEFT JOIN question_set_labels l ON l.set_id = s.id AND l.label = 'production'
      WHERE s.organization_id = $1`
-  return pageNewest<ListedSet>(sql, { text, values: [organizationId], idColumn: "s.id" }, page)
+  return ListedSet.page(sql, { text, values: [organizationId], idColumn: "s.id" }, page)
 }
 
 type SetChanges = Partial<
@@ -118,8 +114,7 @@ export function updateSet(
   changes: SetChanges,
   updatedAt: Date,
 ): Promise<QuestionSet | null> {
-  return updateRecord<QuestionSet>(sql, {
-    table: "question_sets",
+  return QuestionSet.update(sql, {
     where: "id = $1",
     whereValues: [id],
     changes: { ...changes, updatedAt },
@@ -139,7 +134,7 @@ export async function deleteSetsOf(sql: Sql, organizationId: string): Promise<vo
 /** By number, `latest` or a label. */
 export function findVersion(sql: Sql, set: QuestionSet, reference: string): Promise<SetVersion | null> {
   const number = reference === "latest" ? set.latest : /^[0-9]+$/.test(reference) ? Number(reference) : null
-  return queryRecord<SetVersion>(
+  return SetVersion.first(
     sql,
     number === null
       ? `SELECT v.* FROM question_set_versions v JOIN question_set_labels l USING (set_id, number)
@@ -153,8 +148,8 @@ export async function pageVersions(
   sql: Sql,
   setId: string,
   page: PageRequest,
-): Promise<Page<Omit<SetVersion, "content">>> {
-  const versions = await queryRecords<Omit<SetVersion, "content">>(
+): Promise<Page<RowOf<typeof ListedVersion>>> {
+  const versions = await ListedVersion.all(
     sql,
     `SELECT set_id, number, hash, note, created_by, created_at FROM question_set_versions
      WHERE set_id = $1 AND ($2::int IS NULL OR number < $2) ORDER BY number DESC LIMIT $3`,
@@ -164,7 +159,7 @@ export async function pageVersions(
 }
 
 export function listLabels(sql: Sql, setId: string): Promise<SetLabel[]> {
-  return queryRecords<SetLabel>(
+  return SetLabel.all(
     sql,
     "SELECT set_id, label, number, updated_at FROM question_set_labels WHERE set_id = $1 ORDER BY label",
     [setId],
@@ -192,16 +187,16 @@ export async function deleteLabel(sql: Sql, setId: string, label: string): Promi
   return rows.length > 0
 }
 
-export interface Artefact {
-  readonly setId: string
-  readonly hash: string
-  readonly question: string
-  /** JSON. */
-  readonly body: string
+const TaughtOn = row({
+  setId: text,
+  hash: text,
   /** Of the model that it was taught on. */
-  readonly modelVersion: string
-  readonly createdAt: Date
-}
+  modelVersion: text,
+})
+
+/** Its body is JSON. */
+const Artefact = row({ ...TaughtOn.columns, question: text, body: text, createdAt: timestamp })
+export type Artefact = RowOf<typeof Artefact>
 
 export async function insertArtefact(sql: Sql, artefact: Artefact): Promise<void> {
   await sql.query(
@@ -223,8 +218,8 @@ export function listTaughtOn(
   sql: Sql,
   setIds: readonly string[],
   hashes: readonly string[],
-): Promise<Pick<Artefact, "setId" | "hash" | "modelVersion">[]> {
-  return queryRecords(
+): Promise<RowOf<typeof TaughtOn>[]> {
+  return TaughtOn.all(
     sql,
     `SELECT set_id, hash, model_version FROM question_set_artefacts
      WHERE set_id = ANY($1::text[]) AND hash = ANY($2::text[])`,
@@ -234,34 +229,38 @@ export function listTaughtOn(
 
 export function listArtefacts(sql: Sql, setId: string, hashes: readonly string[]): Promise<Artefact[]> {
   if (hashes.length === 0) return Promise.resolve([])
-  return queryRecords<Artefact>(
+  return Artefact.all(
     sql,
     "SELECT * FROM question_set_artefacts WHERE set_id = $1 AND hash = ANY($2::text[])",
     [setId, hashes],
   )
 }
 
-export async function countRows(sql: Sql, setId: string): Promise<{ examples: number; cases: number }> {
-  const [row] = await sql.query<{ examples: number; cases: number }>(
-    `SELECT (SELECT count(*)::int FROM question_set_examples WHERE set_id = $1) AS examples,
-       (SELECT count(*)::int FROM question_set_cases WHERE set_id = $1) AS cases`,
+const RowCounts = row({ examples: integer, cases: integer })
+
+export function countRows(sql: Sql, setId: string): Promise<RowOf<typeof RowCounts>> {
+  return RowCounts.one(
+    sql,
+    `SELECT (SELECT count(*) FROM question_set_examples WHERE set_id = $1) AS examples,
+       (SELECT count(*) FROM question_set_cases WHERE set_id = $1) AS cases`,
     [setId],
   )
-  return row ?? { examples: 0, cases: 0 }
 }
 
-export interface StoredRows {
-  readonly rows: number
-  readonly bytes: number
-}
+const StoredRows = row({
+  rows: integer,
+  bytes: integer,
+})
+export type StoredRows = RowOf<typeof StoredRows>
 
 /** Of the text itself, whether it is encrypted (Base64 of a head and the text) or not. */
 const inputBytes = `CASE WHEN sealed THEN octet_length(input) * 3 / 4 - ${sealedHeadBytes} ELSE octet_length(input) END`
 
 /** Examples and frozen cases of all sets of an organization. */
-export async function measureRows(sql: Sql, organizationId: string): Promise<StoredRows> {
-  const [row] = await sql.query<StoredRows>(
-    `SELECT count(*)::int AS rows, coalesce(sum(r.bytes), 0)::float8 AS bytes
+export function measureRows(sql: Sql, organizationId: string): Promise<StoredRows> {
+  return StoredRows.one(
+    sql,
+    `SELECT count(*) AS rows, coalesce(sum(r.bytes), 0) AS bytes
      FROM question_sets s JOIN LATERAL (
        SELECT ${inputBytes} + octet_length(labels) AS bytes FROM question_set_examples
          WHERE set_id = s.id
@@ -270,16 +269,16 @@ export async function measureRows(sql: Sql, organizationId: string): Promise<Sto
      ) r ON true WHERE s.organization_id = $1`,
     [organizationId],
   )
-  return row ?? { rows: 0, bytes: 0 }
 }
 
-export interface PublishedSet {
-  readonly name: string
-  readonly description: string
-  readonly number: number
+const PublishedSet = row({
+  name: text,
+  description: text,
+  number: integer,
   /** JSON. */
-  readonly content: string
-}
+  content: text,
+})
+export type PublishedSet = RowOf<typeof PublishedSet>
 
 const published = `FROM question_sets s
   JOIN question_set_labels l ON l.set_id = s.id AND l.label = 'production'
@@ -292,7 +291,7 @@ export function listPublishedSets(
   after: string,
   limit: number,
 ): Promise<PublishedSet[]> {
-  return queryRecords<PublishedSet>(
+  return PublishedSet.all(
     sql,
     `SELECT s.name, s.description, v.number, v.content ${published}
      WHERE s.organization_id = $1 AND s.name COLLATE "C" > $2 ORDER BY s.name COLLATE "C" LIMIT $3`,
@@ -305,16 +304,13 @@ export function findPublishedSet(
   organizationId: string,
   name: string,
 ): Promise<PublishedSet | null> {
-  return queryRecord<PublishedSet>(
+  return PublishedSet.first(
     sql,
     `SELECT s.name, s.description, v.number, v.content ${published} WHERE s.organization_id = $1 AND s.name = $2`,
     [organizationId, name],
   )
 }
 
-export async function listPublishedNames(sql: Sql, organizationId: string): Promise<string[]> {
-  const rows = await sql.query<{ name: string }>(`SELECT s.name ${published} WHERE s.organization_id = $1`, [
-    organizationId,
-  ])
-  return rows.map(({ name }) => name)
+export function listPublishedNames(sql: Sql, organizationId: string): Promise<string[]> {
+  return text.all(sql, `SELECT s.name ${published} WHERE s.organization_id = $1`, [organizationId])
 }
