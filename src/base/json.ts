@@ -214,7 +214,7 @@ class Reader {
   private readEscapes(quoted: string): string {
     try {
       // Its text starts and ends with the quotes of one string, so it can only be one.
-      return JSON.parse(quoted) as string
+      return JSON.parse(quoted)
     } catch {
       return this.fail("the string that begins here holds an invalid escape or a control character")
     }

@@ -1,5 +1,6 @@
 /** What a name of a virtual model comes to: stages of models of the catalog; and the check that it comes to anything. Pure. */
 import { createHash } from "node:crypto"
+import { nonEmpty } from "./lists.ts"
 import {
   type CascadeRule,
   type RuleName,
@@ -153,14 +154,11 @@ export function resolveVirtual(find: FindNamed, virtual: VirtualModel, key: stri
   const members = membersOf(rule).map((name) => resolveNamed(find, name, key))
   const isSplit = members.some((member) => member.isSplit)
   if ("fallback" in rule) {
-    const models = [...new Set(members.flatMap(({ stages }) => [...stages[0]]))]
-    // True: a fallback has members, and each has a model.
-    return { stages: [models as unknown as Stage], cascade: null, isSplit, isFirstSplit: isSplit }
+    const models = new Set(members.flatMap(({ stages }) => [...stages[0]]))
+    return { stages: [nonEmpty([...models])], cascade: null, isSplit, isFirstSplit: isSplit }
   }
-  const stages = members.map((member) => member.stages[0])
-  // True: a cascade has two members at least.
   return {
-    stages: stages as unknown as Resolution["stages"],
+    stages: nonEmpty(members.map((member) => member.stages[0])),
     cascade: rule.cascade,
     isSplit,
     isFirstSplit: members[0]?.isFirstSplit === true,

@@ -99,7 +99,7 @@ function withJson(
 /** The parser's own message would quote the text, which may hold secrets. */
 function readObject(text: string): Record<string, unknown> {
   try {
-    const document = JSON.parse(text) as unknown
+    const document: unknown = JSON.parse(text)
     // What is an object and no array has names.
     if (typeof document === "object" && document !== null && !Array.isArray(document))
       return document as Record<string, unknown>

@@ -91,6 +91,6 @@ async function sizeOf(file: string): Promise<number> {
 
 async function sha256Of(file: string): Promise<string> {
   const hash = createHash("sha256")
-  for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer)
+  for await (const chunk of createReadStream(file)) hash.update(chunk)
   return hash.digest("hex")
 }

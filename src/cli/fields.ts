@@ -36,16 +36,16 @@ export function readFields(
   return Object.fromEntries(given)
 }
 
-function readField(context: CliContext, option: string, schema: z.ZodType): unknown {
+function readField(context: CliContext, option: string, schema: z.core.$ZodType): unknown {
   const kind = plainSchema(schema)
-  if (kind instanceof z.ZodArray) return readList(context, option, plainSchema(kind.element as z.ZodType))
+  if (kind instanceof z.ZodArray) return readList(context, option, plainSchema(kind.element))
   if (kind instanceof z.ZodEnum) return oneOf(context, option, wordsOf(kind))
   if (kind instanceof z.ZodNumber) return numberOf(context, option, numbersOf(kind))
   if (kind instanceof z.ZodBoolean) return context.values[option] === true || undefined
   return text(context, option)
 }
 
-function readList(context: CliContext, option: string, element: z.ZodType): string[] | undefined {
+function readList(context: CliContext, option: string, element: z.core.$ZodType): string[] | undefined {
   if (texts(context, option).length === 0) return undefined
   return element instanceof z.ZodEnum ? manyOf(context, option, wordsOf(element)) : texts(context, option)
 }
@@ -58,13 +58,13 @@ const numbersOf = ({ minValue, maxValue, format }: z.ZodNumber) => {
 }
 
 /** Without what makes it optional or gives it a default. */
-function plainSchema(schema: z.ZodType): z.ZodType {
+function plainSchema(schema: z.core.$ZodType): z.core.$ZodType {
   if (
     schema instanceof z.ZodOptional ||
     schema instanceof z.ZodNullable ||
     schema instanceof z.ZodDefault ||
     schema instanceof z.ZodPrefault
   )
-    return plainSchema(schema.unwrap() as z.ZodType)
-  return schema instanceof z.ZodPipe ? plainSchema(schema.in as z.ZodType) : schema
+    return plainSchema(schema.unwrap())
+  return schema instanceof z.ZodPipe ? plainSchema(schema.in) : schema
 }

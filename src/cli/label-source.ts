@@ -95,7 +95,7 @@ async function readHead(path: string, delimiter: string): Promise<readonly strin
   const options = { bom: true, to: 1, delimiter, max_record_size: recordBytesMax, relax_column_count: true }
   const parser = createReadStream(path).pipe(parse(options))
   try {
-    for await (const record of parser) return distinctNames(record as readonly string[])
+    for await (const record of parser) return distinctNames(record)
   } catch (error) {
     throw new UsageError(
       `cannot read the first line: ${error instanceof Error ? error.message : "it is no CSV"}`,

@@ -177,7 +177,8 @@ export const billingEndpoints = {
         .optional()
         .refine(
           (list) =>
-            list === undefined || list.split(",").every((one) => sections.includes(one.trim() as never)),
+            list === undefined ||
+            list.split(",").every((one) => sections.some((known) => known === one.trim())),
           {
             error: "a comma-separated list of auto_refill, spend_controls or all is needed",
           },

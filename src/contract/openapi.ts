@@ -161,7 +161,7 @@ function failures(endpoint: Endpoint): Json {
         },
       ]
     })
-  return Object.fromEntries(entries) as Json
+  return Object.fromEntries(entries)
 }
 
 /** A token request may also be a form. */

@@ -1,4 +1,5 @@
 /** The catalog as an organization sees it, and its requests for access. */
+import { elementAt } from "../base/lists.ts"
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import {
   type FindNamed,
@@ -239,8 +240,7 @@ function toEntry(
   members: readonly OrgModel[],
   uses: ReadonlySet<ModelUse>,
 ): OrgModel {
-  // There is a member.
-  const first = members[0] as OrgModel
+  const first = elementAt(members, 0)
   const isCascade = "cascade" in virtual.rule
   // Each stage of a cascade may be asked; of others one answers.
   const most = (field: (typeof prices)[number]): number => {

@@ -167,7 +167,7 @@ async function first<Item, Output, Next>(
 }
 
 function checkScored(scored: unknown, branches: number): Scored {
-  const { margins, inputTokens, reading } = Object(scored) as Partial<Scored>
+  const { margins, inputTokens, reading }: Partial<Scored> = Object(scored)
   if (!(margins instanceof Float64Array) || margins.length !== branches)
     throw brokenAnswer("it has not one margin for each branch")
   if (!margins.every(Number.isFinite)) throw brokenAnswer("a margin is not a number")
@@ -175,14 +175,14 @@ function checkScored(scored: unknown, branches: number): Scored {
 }
 
 function checkReading(reading: unknown): EvidenceReading {
-  const { vector, modelVersion } = Object(reading) as Partial<EvidenceReading>
+  const { vector, modelVersion }: Partial<EvidenceReading> = Object(reading)
   if (typeof modelVersion !== "string" || !(vector === null || vector instanceof Float32Array))
     throw brokenAnswer("it has no usable reading of the evidence")
   return { vector, modelVersion }
 }
 
 function checkEmbedded(embedded: unknown, inputs: number): Embedded {
-  const { vectors, inputTokens } = Object(embedded) as Partial<Embedded>
+  const { vectors, inputTokens }: Partial<Embedded> = Object(embedded)
   if (!Array.isArray(vectors) || vectors.length !== inputs)
     throw brokenAnswer("it has not one vector for each input")
   if (!vectors.every((vector) => vector instanceof Float32Array))

@@ -3,6 +3,7 @@
  * only what is still doubtful; what a model was sure of is not asked again, so its answer is that of the model alone. A reader
  * makes answers of margins, and says what is doubtful about them.
  */
+import { elementAt } from "../base/lists.ts"
 import type { Model } from "../base/catalog.ts"
 import { type Ticks, ticksOfUsd } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
@@ -94,7 +95,7 @@ export async function scoreStages<Answer>(
   let last = first
   if (further && cascade) {
     further.countAnswered(first)
-    const isDoubtful = (at: number): boolean => reader.isDoubtful(answers[at] as Answer, at, cascade)
+    const isDoubtful = (at: number): boolean => reader.isDoubtful(elementAt(answers, at), at, cascade)
     let doubtful = all.filter(isDoubtful)
     for (let stage = 0; stage < later.length && doubtful.length > 0; stage++) {
       const answered = await further.ask(stage, doubtful, signal)
@@ -105,7 +106,7 @@ export async function scoreStages<Answer>(
         isFirst: false,
         stage: stage + 1,
       })
-      for (const [index, at] of doubtful.entries()) answers[at] = read[index] as Answer
+      for (const [index, at] of doubtful.entries()) answers[at] = elementAt(read, index)
       doubtful = doubtful.filter(isDoubtful)
     }
   }
@@ -126,7 +127,7 @@ export function plainReader(questions: readonly Question[]): StageReader<PlainAn
       return own.map((one) => ({ margins: one }))
     },
     isDoubtful: ({ margins }, at, { thresholds }) => {
-      const { type } = questions[at] as Question
+      const { type } = elementAt(questions, at)
       return answerConfidence(type, margins) < thresholds[type]
     },
   }

@@ -2,12 +2,12 @@
  * What an organization may use: the models that a name of a request stands for, those that are granted, and the regions of its
  * routing policy.
  */
+import { nonEmpty } from "../base/lists.ts"
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import {
   type FindNamed,
   type ModelUse,
   type Resolution,
-  type Stage,
   type VirtualModel,
   VirtualModelError,
   checkVirtual,
@@ -129,8 +129,7 @@ function resolveChecked(find: FindNamed, virtual: VirtualModel, wanted: ModelUse
   const enabled = stages.map((stage) => stage.filter((model) => model.enabled))
   const off = stages.find((_, at) => enabled[at]?.length === 0)
   if (off) throw refuse("model_disabled", `the model ${off[0].sku} is switched off`)
-  // True: none of them is empty.
-  return { ...found, stages: enabled as unknown as readonly [Stage, ...Stage[]] }
+  return { ...found, stages: nonEmpty(enabled.map(nonEmpty)) }
 }
 
 /** The model that a request names, if it can do what the request wants. */

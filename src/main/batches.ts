@@ -1,4 +1,5 @@
 /** Builds files and batches: the storage, the handlers of both APIs, and what runs batches in this gateway. */
+import { keysOf } from "../base/lists.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
@@ -105,8 +106,7 @@ export async function openBatches({
 
 /** The endpoints that lines of a batch may ask, by their paths. */
 function lineEndpoints(handlers: Partial<Handlers<Table>>): Readonly<Record<BatchPath, LineEndpoint>> {
-  // The keys of the table are its names.
-  const names = Object.keys(table) as EndpointName[]
+  const names: EndpointName[] = keysOf(table)
   const found = batchPaths.map((path) => {
     const name = names.find((one) => table[one].method === "POST" && table[one].path === path)
     // Each of them reads bytes, and none has parameters in its path.

@@ -1,6 +1,6 @@
 /** An Umpire worker: engines without a store, served to gateways over HTTP; what `umpire worker` runs. */
 import { type ServerResponse, createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { listenOn } from "../server/port.ts"
 import { Metrics, withSpan } from "../base/telemetry.ts"
 import type { Catalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
@@ -69,9 +69,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
   })
   await engines.load(catalog.fallback)
   const metricsPort = await openConfiguredMetricsPort(config, readMetrics, log)
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
-  // True for a TCP server that listens.
-  const { port: bound } = server.address() as AddressInfo
+  const { port: bound } = await listenOn(server, host, port)
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     catalog,

@@ -1,6 +1,7 @@
 /** Decodes the bodies of requests that were sent compressed, within bounds. */
 import { promisify } from "node:util"
 import { brotliDecompress, gunzip, inflate } from "node:zlib"
+import { errorCode } from "../base/error-code.ts"
 
 const decoders = {
   gzip: promisify(gunzip),
@@ -34,7 +35,7 @@ export async function decodeContent(
   try {
     return await decoders[coding](bytes, { maxOutputLength })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw new ContentTooLarge()
+    if (errorCode(error) === "ERR_BUFFER_TOO_LARGE") throw new ContentTooLarge()
     throw error
   }
 }

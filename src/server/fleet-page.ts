@@ -3,7 +3,7 @@
  * in the fragment and works once; it is exchanged for a session that lives as long as the port.
  */
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { listenOn } from "./port.ts"
 import { bringsBearer } from "../base/bearer-value.ts"
 import { newSecret } from "../base/ids.ts"
 import { ClientError, type OperatorClient } from "../contract/client.ts"
@@ -56,9 +56,7 @@ export async function openFleetPage(deps: FleetPageDeps): Promise<FleetPage> {
     answer(deps, door.value, request, response).catch((error: unknown) => refuse(response, error))
   })
   server.maxConnections = connectionsMax
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(deps.port, host, resolve))
-  // True for a TCP server that listens.
-  const { port } = server.address() as AddressInfo
+  const { port } = await listenOn(server, host, deps.port)
   const link = newSecret()
   door.value = { address: `${host}:${port}`, link, session: newSecret() }
   return {

@@ -176,7 +176,7 @@ class Deadline {
     this.#controller.abort(reason)
     const giveUp = this.#giveUp
     // True: it is always aborted with a Fault.
-    if (giveUp) this.#timer ??= setTimeout(() => giveUp(this.signal.reason as Fault), graceMs)
+    if (giveUp) this.#timer ??= setTimeout(() => giveUp(this.signal.reason), graceMs)
   }
 
   /** The outcome of `work`, or the reason of the abort when `work` ignores its signal. The first outcome wins. */

@@ -1,6 +1,7 @@
 /** The HTTP server: mounts the table of endpoints on node:http, limits its connections, gives each request its deadline, and stops in order. */
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { keysOf } from "../base/lists.ts"
+import { listenOn } from "./port.ts"
 import type { TrustedProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
 import { type Metrics, type Span, type Tracer, durationBucketsSeconds, withSpan } from "../base/telemetry.ts"
@@ -91,9 +92,10 @@ export function createHttp(given: HttpDeps): HttpServer {
 
 function mount(handlers: Handlers<Table>): Routes<Mounted> {
   const routes = new Routes<Mounted>()
-  for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
-    // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
-    const handler = handlers[name as keyof Table] as LooseHandler
+  for (const name of keysOf(table)) {
+    const endpoint: Endpoint = table[name]
+    // A handler takes the call that its own endpoint's schemas made.
+    const handler = handlers[name] as LooseHandler
     routes.add(endpoint, { endpoint, handler })
   }
   return routes
@@ -112,15 +114,7 @@ function openServer({ times, requestTimeoutMs }: HttpDeps): Server {
 }
 
 async function listen(server: Server, host: string, port: number): Promise<string> {
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject)
-    server.listen({ host, port }, () => {
-      server.off("error", reject)
-      resolve()
-    })
-  })
-  // A server that listens on a port has an address with a port.
-  const { address, family, port: chosen } = server.address() as AddressInfo
+  const { address, family, port: chosen } = await listenOn(server, host, port)
   // Every address of the machine, of which the nearest one can be opened.
   if (address === "0.0.0.0" || address === "::") return `http://127.0.0.1:${chosen}`
   return family === "IPv6" ? `http://[${address}]:${chosen}` : `http://${address}:${chosen}`

@@ -38,13 +38,10 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
   const values: Record<string, string | string[]> = {}
   for (const [name, schema] of Object.entries(endpoint.query.shape)) {
     // Some clients write lists as PHP does.
-    const given = [
-      ...search.getAll(name),
-      ...(acceptsList(schema as z.ZodType) ? search.getAll(`${name}[]`) : []),
-    ]
+    const given = [...search.getAll(name), ...(acceptsList(schema) ? search.getAll(`${name}[]`) : [])]
     if (given.length === 0) continue
     if (given.some((value) => value.includes("\u0000"))) throw badQuery(name, "holds U+0000")
-    if (acceptsList(schema as z.ZodType)) values[name] = given
+    if (acceptsList(schema)) values[name] = given
     else if (given.length === 1 && given[0] !== undefined) values[name] = given[0]
     else throw badQuery(name, "is given more than once")
   }
@@ -280,10 +277,10 @@ function collect(
   })
 }
 
-function acceptsList(schema: z.ZodType): boolean {
+function acceptsList(schema: z.core.$ZodType): boolean {
   if (schema instanceof z.ZodArray) return true
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)
-    return acceptsList(schema.unwrap() as z.ZodType)
+    return acceptsList(schema.unwrap())
   return false
 }
 

@@ -1,5 +1,6 @@
 /** Reads a JSON body by its endpoint's schema: a small one at once, a large one in a thread. */
 import type { z } from "zod"
+import { keysOf } from "../base/lists.ts"
 import { JsonError, checkJson } from "../base/json.ts"
 import { checkJsonBounds } from "../base/json-bounds.ts"
 import { task, threadBytesMin, threads } from "../base/peer/threads.ts"
@@ -14,10 +15,7 @@ interface Reader {
   readonly signal: AbortSignal
 }
 
-const names = new Map<Endpoint, EndpointName>(
-  // The keys of the table.
-  Object.entries<Endpoint>(table).map(([name, endpoint]) => [endpoint, name as EndpointName]),
-)
+const names = new Map<Endpoint, EndpointName>(keysOf(table).map((name) => [table[name], name]))
 
 /** 400, 422, after the 415 and 413 of reading. */
 export async function parseBody(endpoint: Endpoint, bytes: Uint8Array, reader: Reader): Promise<unknown> {

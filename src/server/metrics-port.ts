@@ -1,6 +1,6 @@
 /** A port of its own for the metrics, for networks that must not reach anything else. */
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { listenOn } from "./port.ts"
 import { Fault } from "../contract/errors.ts"
 import { getMetrics } from "../contract/service.ts"
 import { asFault, faultText } from "./reply.ts"
@@ -24,9 +24,7 @@ export async function openMetricsPort(
   const options = { requestTimeout: requestTimeoutMs, headersTimeout: headTimeoutMs }
   const server = createServer(options, (request, response) => answerMetrics(request, response, read))
   server.maxConnections = connectionsMax
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
-  // True for a TCP server that listens.
-  const { port: bound } = server.address() as AddressInfo
+  const { port: bound } = await listenOn(server, host, port)
   return {
     port: bound,
     close: async () => {

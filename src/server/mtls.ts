@@ -2,8 +2,8 @@
 import { X509Certificate, constants } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { type Server, createServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { DEFAULT_CIPHERS, type SecureContext, TLSSocket, createSecureContext } from "node:tls"
+import { listenOn } from "./port.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
@@ -110,11 +110,7 @@ export async function openMtls(deps: MtlsDeps): Promise<MtlsPort> {
   server.on("tlsClientError", (error) => deps.log.debug({ err: error }, "a TLS handshake failed"))
   const refresh = await keepUnnamed(deps, server)
   return {
-    listen: async (host, port) => {
-      await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
-      // A server that listens on a port has an address with one.
-      return (server.address() as AddressInfo).port
-    },
+    listen: async (host, port) => (await listenOn(server, host, port)).port,
     close: async () => {
       clearInterval(refresh)
       server.closeIdleConnections()

@@ -4,6 +4,7 @@
  */
 import { chmod, rm } from "node:fs/promises"
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
+import { keysOf } from "../base/lists.ts"
 import { noProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
 import { type Membership, operator } from "../contract/access.ts"
@@ -95,9 +96,10 @@ const noLimit: RequestLimiter = { take: async () => ({}) }
 
 function mount(handlers: Handlers<OperatorTable>): Routes<Mounted> {
   const routes = new Routes<Mounted>()
-  for (const [name, endpoint] of Object.entries<Endpoint>(operatorTable)) {
-    // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
-    const handler = handlers[name as keyof OperatorTable] as LooseHandler
+  for (const name of keysOf(operatorTable)) {
+    const endpoint: Endpoint = operatorTable[name]
+    // A handler takes the call that its own endpoint's schemas made.
+    const handler = handlers[name] as LooseHandler
     routes.add(endpoint, { endpoint, handler: async (call) => await handler(call).catch(explain) })
   }
   return routes

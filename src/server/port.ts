@@ -1,5 +1,5 @@
-/** Whether a port can be listened on, asked before anything is created. */
-import { createServer } from "node:net"
+/** Listening on a port, and whether that is possible, asked before anything is created. */
+import { type AddressInfo, type Server, createServer } from "node:net"
 
 /** The port is taken, or may not be used. */
 export class PortUnavailable extends Error {
@@ -13,6 +13,20 @@ export async function checkPort(host: string, port: number): Promise<void> {
       .once("error", (error: NodeJS.ErrnoException) => reject(unavailable(host, port, error)))
       .listen({ host, port }, () => probe.close(() => resolve()))
   })
+}
+
+/** Port 0 picks a free one. */
+export async function listenOn(server: Server, host: string, port: number): Promise<AddressInfo> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject)
+    server.listen({ host, port }, () => {
+      server.off("error", reject)
+      resolve()
+    })
+  })
+  const address = server.address()
+  if (address === null || typeof address === "string") throw new Error("Cannot listen: there is no port")
+  return address
 }
 
 function unavailable(host: string, port: number, { code, message }: NodeJS.ErrnoException): PortUnavailable {

@@ -72,7 +72,7 @@ export function described<Schema extends z.ZodType>(schema: Schema, description:
 /** The `type` of an object; null for anything else. */
 export function typeOf(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return null
-  return (value as { readonly type?: unknown }).type
+  return "type" in value ? value.type : undefined
 }
 
 /** A string, or parts that are told apart by their type. */

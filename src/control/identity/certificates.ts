@@ -113,14 +113,14 @@ const nameKinds: Readonly<Record<string, keyof AlternativeNames>> = {
 
 /** Node writes `DNS:a, URI:"b, c"`: a value with anything special in it is a JSON string. */
 export function readAlternativeNames(text: string): AlternativeNames | null {
-  const names = { dns: [] as string[], uri: [] as string[], email: [] as string[], ip: [] as string[] }
+  const names: Record<"dns" | "uri" | "email" | "ip", string[]> = { dns: [], uri: [], email: [], ip: [] }
   const entry = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^",]*)(?:, |$)/y
   while (entry.lastIndex < text.length) {
     const [, kind, value] = entry.exec(text) ?? []
     if (kind === undefined || value === undefined) return null
     const list = nameKinds[kind]
     // Other kinds of names exist; policies do not see them.
-    if (list) names[list].push(value.startsWith('"') ? (JSON.parse(value) as string) : value)
+    if (list) names[list].push(value.startsWith('"') ? JSON.parse(value) : value)
   }
   return names
 }

@@ -225,7 +225,7 @@ const invalid = (found: string): Fault => new Fault("invalid_exchange", `Cannot 
 export function parseParameters(bytes: Uint8Array, contentType: string | null): Record<string, string> {
   const text = new TextDecoder().decode(bytes)
   const entries = /json/i.test(contentType ?? "") ? jsonEntries(text) : [...new URLSearchParams(text)]
-  const parameters: Record<string, string> = Object.create(null) as Record<string, string>
+  const parameters: Record<string, string> = Object.create(null)
   for (const [name, value] of entries) {
     if (name in parameters) throw invalid(`${name.slice(0, 64)} is given more than once`)
     parameters[name] = value

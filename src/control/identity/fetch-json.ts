@@ -80,7 +80,7 @@ async function get(url: URL, agent: Agent, signal: AbortSignal): Promise<unknown
     chunks.push(chunk)
   }
   try {
-    return JSON.parse(Buffer.concat(chunks, size).toString("utf8")) as unknown
+    return JSON.parse(Buffer.concat(chunks, size).toString("utf8"))
   } catch (cause) {
     throw new Refusal("the issuer's server does not answer JSON", cause)
   }

@@ -104,14 +104,14 @@ function keySetOf(jwks: unknown): KeySet {
   if (!Array.isArray(keys)) throw new Refusal("the issuer's key set is not one")
   if (keys.length > identityLimits.jwksKeys)
     throw new Refusal(`the issuer's key set has more than ${identityLimits.jwksKeys} keys`)
-  const usable = keys.filter((key: unknown): key is JWK => isPublicKey(key))
+  const usable = keys.filter(isPublicKey)
   const kids = new Set(usable.map(({ kid }) => kid))
   const set: JSONWebKeySet = { keys: usable }
   return { size: usable.length, has: (kid) => kids.has(kid), getKey: createLocalJWKSet(set) }
 }
 
-export function isPublicKey(key: unknown): boolean {
+export function isPublicKey(key: unknown): key is JWK {
   if (typeof key !== "object" || key === null) return false
-  const { kty, d, k } = key as JWK
+  const { kty, d, k }: JWK = key
   return (kty === "RSA" || kty === "EC" || kty === "OKP") && d === undefined && k === undefined
 }

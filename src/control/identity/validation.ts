@@ -1,6 +1,6 @@
 /** What a provider must fulfil to be saved, beyond its shape: addresses, keys, certificates, and expressions that compile. */
 import type { X509Certificate } from "node:crypto"
-import { type JWK, importJWK } from "jose"
+import { importJWK } from "jose"
 import { Fault } from "../../contract/errors.ts"
 import { identityLimits } from "../../contract/identity.ts"
 import type { IdentityProvider, OidcConfig, X509Config } from "../../store/identity-providers.ts"
@@ -103,16 +103,14 @@ const algorithmOfKey: Readonly<Record<string, string>> = {
 
 async function findKeyFlaw(key: unknown): Promise<string | null> {
   if (!isPublicKey(key)) return "is not an asymmetric public key"
-  // isPublicKey has seen that it is an object with a key type.
-  const jwk = key as JWK
-  const algorithm = algorithmOfKey[jwk.crv ?? jwk.kty ?? ""]
+  const algorithm = algorithmOfKey[key.crv ?? key.kty ?? ""]
   if (algorithm === undefined) return "has a type or curve that is not supported"
   try {
-    await importJWK(jwk, algorithm)
+    await importJWK(key, algorithm)
   } catch {
     return "cannot be read"
   }
-  const bits = jwk.kty === "RSA" ? Buffer.from(jwk.n ?? "", "base64url").length * 8 : rsaBitsMin
+  const bits = key.kty === "RSA" ? Buffer.from(key.n ?? "", "base64url").length * 8 : rsaBitsMin
   return bits < rsaBitsMin ? `has less than ${rsaBitsMin} bits` : null
 }
 

@@ -345,7 +345,7 @@ export function readOrRefuse(
 }
 
 // Written by the functions above.
-export const decodeLabels = (text: string): Labels => JSON.parse(text) as Labels
+export const decodeLabels = (text: string): Labels => JSON.parse(text)
 
 function toExample(cipher: ContentCipher, example: Example): WireExample {
   const { id, labels, split, source, createdAt, updatedAt } = example

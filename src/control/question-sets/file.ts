@@ -58,7 +58,7 @@ function parsed(yaml: string): unknown {
     if (document.errors[0]) throw document.errors[0]
     refuseRepeatedKeys(document)
     // Aliases would let a small file stand for a huge one.
-    return document.toJS({ maxAliasCount: 0 }) as unknown
+    return document.toJS({ maxAliasCount: 0 })
   } catch (cause) {
     throw new Fault("invalid_body", `Cannot use the file: it is not YAML: ${firstLine(cause)}`, { cause })
   }

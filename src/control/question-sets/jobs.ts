@@ -166,7 +166,7 @@ function checkMayInfer({ permissions }: Membership): void {
 }
 
 function toJob(job: Job): SetJob {
-  const result = job.result === null ? null : (JSON.parse(job.result) as unknown)
+  const result: unknown = job.result === null ? null : JSON.parse(job.result)
   // A gateway writes the result that the job's kind has.
   return {
     kind: job.kind,

@@ -171,7 +171,7 @@ function plainText(messages: readonly TemplateMessage[]): string {
 
 function parsedOrText(json: string): unknown {
   try {
-    return JSON.parse(json) as unknown
+    return JSON.parse(json)
   } catch {
     return json
   }

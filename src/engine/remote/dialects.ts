@@ -152,7 +152,7 @@ function readSglang(answer: unknown): [number, number][] | null {
   const rows = at(answer, "meta_info", "output_token_ids_logprobs", 0)
   if (!Array.isArray(rows)) return null
   return rows.flatMap((row: unknown): [number, number][] => {
-    const [logprob, id] = Array.isArray(row) ? (row as unknown[]) : []
+    const [logprob, id]: unknown[] = Array.isArray(row) ? row : []
     return typeof logprob === "number" && typeof id === "number" ? [[id, logprob]] : []
   })
 }

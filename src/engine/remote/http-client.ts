@@ -1,5 +1,6 @@
 /** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
 import { type Dispatcher, Pool } from "undici"
+import { errorCode } from "../../base/error-code.ts"
 import { activeSpan } from "../../base/telemetry.ts"
 import { Fault } from "../../contract/errors.ts"
 
@@ -145,7 +146,7 @@ const connectFailures = new Set([
 const neverSent = (error: unknown): boolean => connectFailures.has(codeOf(error))
 
 function codeOf(error: unknown): string {
-  const { code } = (typeof error === "object" && error !== null ? error : {}) as { code?: unknown }
+  const code = errorCode(error)
   return typeof code === "string" ? code : ""
 }
 
@@ -185,10 +186,8 @@ function refusal(status: number, text: string): Fault {
 function messageOf(text: string): string {
   let message = text
   try {
-    const { error, message: top } = JSON.parse(text) as {
-      error?: { message?: unknown } | string
-      message?: unknown
-    }
+    const { error, message: top }: { error?: { message?: unknown } | string; message?: unknown } =
+      JSON.parse(text)
     const found = typeof error === "string" ? error : (error?.message ?? top)
     if (typeof found === "string") message = found
   } catch {

@@ -34,7 +34,7 @@ export function remoteEmbedder(client: HttpClient, model: RemoteModel): EmbedEng
 function read(answer: unknown, expected: number): { vectors: Float32Array[]; inputTokens: number } {
   const { data, usage } = (answer ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
   if (!Array.isArray(data) || data.length !== expected) throw garbage("it has not one vector per input")
-  const rows = data as { index?: unknown; embedding?: unknown }[]
+  const rows: { index?: unknown; embedding?: unknown }[] = data
   const vectors = rows
     .toSorted((a, b) => Number(a.index ?? 0) - Number(b.index ?? 0))
     .map(({ embedding }) => {

@@ -111,7 +111,7 @@ class ChunkReader {
     const usage = chunk["usage"]
     if (isObject(usage)) this.#reported = toUsage(usage)
     const { choices } = chunk
-    const [choice] = Array.isArray(choices) ? (choices as unknown[]) : []
+    const [choice] = listOf(choices)
     if (!isObject(choice)) return []
     if (typeof choice["finish_reason"] === "string") this.stopReason = toReason(choice["finish_reason"])
     return isObject(choice["delta"]) ? this.#delta(choice["delta"], choice["logprobs"]) : []
@@ -126,7 +126,7 @@ class ChunkReader {
     const { content, tool_calls: calls } = delta
     if (typeof content === "string" && content !== "")
       events.push({ kind: "text", text: content, logprobs: toLogprobs(logprobs) })
-    for (const call of Array.isArray(calls) ? (calls as unknown[]) : []) events.push(...this.#call(call))
+    for (const call of listOf(calls)) events.push(...this.#call(call))
     this.#pieces += events.length > 0 ? 1 : 0
     return events
   }
@@ -185,11 +185,11 @@ function toLogprobs(logprobs: unknown): readonly TokenLogprob[] | null {
   if (!Array.isArray(content)) return null
   return content.filter(isObject).map((one) => ({
     ...pair(one),
-    top: (Array.isArray(one["top_logprobs"]) ? (one["top_logprobs"] as unknown[]) : [])
-      .filter(isObject)
-      .map(pair),
+    top: listOf(one["top_logprobs"]).filter(isObject).map(pair),
   }))
 }
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
 const pair = (one: Json): { token: string; logprob: number } => ({
   token: typeof one["token"] === "string" ? one["token"] : "",

@@ -131,7 +131,7 @@ async function tokens(
   const found = answer[call.field]
   if (!Array.isArray(found) || !found.every((id) => Number.isInteger(id)))
     throw garbage("it has no list of tokens")
-  return found as number[]
+  return found
 }
 
 /** Texts that look like special tokens; cut in two, neither half is one. */

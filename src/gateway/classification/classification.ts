@@ -3,6 +3,7 @@
  * form gets the same answer, by construction: a choice between yes and no is the predicate, levels in reverse give the same
  * probabilities in reverse, and options with one meaning share its probability.
  */
+import { elementAt } from "../../base/lists.ts"
 import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
@@ -190,7 +191,7 @@ export function marginsOf(
   margins: Float64Array,
 ): Float64Array[] {
   let start = 0
-  return at.map((index) => margins.slice(start, (start += branchCount(questions[index] as Question))))
+  return at.map((index) => margins.slice(start, (start += branchCount(elementAt(questions, index)))))
 }
 
 type ChoiceBranch = Extract<Branch, { kind: "choice" }>
@@ -257,7 +258,10 @@ function meaningOf({ value, description }: ChoiceBranch): string {
 /** The same one whatever the order of the options. */
 const firstByText = (branches: readonly [ChoiceBranch, ...ChoiceBranch[]] | ChoiceBranch[]): ChoiceBranch =>
   // A meaning has at least the option that it was read from.
-  branches.toSorted((a, b) => compare(textOf(a), textOf(b)))[0] as ChoiceBranch
+  elementAt(
+    branches.toSorted((a, b) => compare(textOf(a), textOf(b))),
+    0,
+  )
 
 const textOf = ({ value, description }: ChoiceBranch): string => `${value}\n${description}`
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b))

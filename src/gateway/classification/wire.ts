@@ -3,6 +3,7 @@
  * thread, and the margins of its branches become the answers.
  */
 import type { z } from "zod"
+import { elementAt } from "../../base/lists.ts"
 import { JsonNumber, JsonObject, type JsonValue, printJson } from "../../base/json.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import {
@@ -207,9 +208,9 @@ function decisionAnswer(question: Question, margins: Float64Array): DecisionAnsw
       return {
         type: "choice",
         name,
-        choice: memberAt(values, winner),
+        choice: elementAt(values, winner),
         confidence,
-        probabilities: values.map((value, at) => ({ value, probability: memberAt(probabilities, at) })),
+        probabilities: values.map((value, at) => ({ value, probability: elementAt(probabilities, at) })),
       }
     }
     case "score": {
@@ -222,7 +223,7 @@ function decisionAnswer(question: Question, margins: Float64Array): DecisionAnsw
         probabilities: question.levels.map(({ label }, value) => ({
           label,
           value,
-          probability: memberAt(probabilities, value),
+          probability: elementAt(probabilities, value),
         })),
       }
     }
@@ -257,9 +258,9 @@ function namedAnswer(question: Question, margins: Float64Array): JsonObject {
       const names = question.options.map(({ value }) => String(value))
       return ordered({
         type: "choice",
-        choice: memberAt(names, winner),
+        choice: elementAt(names, winner),
         confidence: numeral(confidence),
-        probabilities: new JsonObject(names.map((name, at) => [name, numeral(memberAt(probabilities, at))])),
+        probabilities: new JsonObject(names.map((name, at) => [name, numeral(elementAt(probabilities, at))])),
       })
     }
     case "score": {
@@ -289,7 +290,7 @@ function eachQuestion<Result>(
     throw unusable(`${margins.length} margins came back for ${branches.length} branches`)
   const all = questions.map((_, at) => at)
   try {
-    return marginsOf(questions, all, margins).map((own, at) => read(memberAt(questions, at), own))
+    return marginsOf(questions, all, margins).map((own, at) => read(elementAt(questions, at), own))
   } catch (cause) {
     if (!(cause instanceof UnusableMargin)) throw cause
     throw unusable(cause.message, cause)
@@ -301,8 +302,3 @@ const unusable = (found: string, cause?: unknown): Fault =>
 
 /** Of a predicate. */
 const onlyMargin = (margins: Float64Array): number => margins[0] ?? Number.NaN
-
-function memberAt<Member>(list: readonly Member[], position: number): Member {
-  // Readings have one element per option or level, so the position is always inside.
-  return list[position] as Member
-}

@@ -2,6 +2,7 @@
  * What is kept of a request: of a chat or a response the conversation as the model read it and what it wrote, of a classification its
  * questions and verdicts; and the same in the spans of a trace, where the operator wants that (`telemetry.content`).
  */
+import { elementAt } from "../../base/lists.ts"
 import {
   type ContentInput,
   type ContentMessage,
@@ -114,7 +115,7 @@ export function plainEnd(model: string, questions: readonly Question[], margins:
   const asked = questions.map((question) => ({ question, threshold: null, below: "answer" as const }))
   const at = questions.map((_, index) => index)
   const own = marginsOf(questions, at, margins)
-  const verdicts = asked.map((one, index) => verdictOf(one, own[index] as Float64Array, false))
+  const verdicts = asked.map((one, index) => verdictOf(one, elementAt(own, index), false))
   return { model, questionSet: null, answers: contentAnswers(verdicts, asked), review: null, output: null }
 }
 

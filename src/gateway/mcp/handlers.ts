@@ -44,7 +44,7 @@ function checkOrigin(deps: McpDeps, origin: string | null): void {
 }
 
 function checkVersion(version: string | null): void {
-  if (version === null || (mcpVersions as readonly string[]).includes(version)) return
+  if (version === null || mcpVersions.some((known) => known === version)) return
   throw new Fault(
     "invalid_header",
     `Cannot answer: ${mcpVersionHeader} must be one of ${mcpVersions.join(", ")}`,

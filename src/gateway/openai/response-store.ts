@@ -119,8 +119,7 @@ export class ResponseStore {
   async response(organizationId: string, id: string): Promise<ResponseObject> {
     const running = this.#running.get(id)
     if (running?.organizationId === organizationId) return running.response()
-    // What was stored was a response.
-    return JSON.parse((await this.#stored(organizationId, id)).body) as ResponseObject
+    return readResponse((await this.#stored(organizationId, id)).body)
   }
 
   /** The events of a response again, as they were sent or are being sent; those after a number where one is given. */
@@ -133,9 +132,8 @@ export class ResponseStore {
     const running = this.#running.get(id)
     if (running?.organizationId === organizationId) return running.log.from(first)
     const { body, pieces } = await this.#stored(organizationId, id)
-    // What was stored was a response, and how it was cut.
-    const response = JSON.parse(body) as ResponseObject
-    return replay(response, pieces === null ? null : (JSON.parse(pieces) as Pieces), first)
+    const cut: Pieces | null = pieces === null ? null : JSON.parse(pieces)
+    return replay(readResponse(body), cut, first)
   }
 
   async remove(organizationId: string, id: string): Promise<void> {
@@ -179,7 +177,7 @@ export class ResponseStore {
     { limit, order, after }: z.output<(typeof listInputItems)["query"]>,
   ) {
     const stored = await this.#stored(organizationId, id)
-    const known = JSON.parse(stored.input) as KnownItem[]
+    const known = readItems(stored.input)
     const ordered = order === "asc" ? known : known.toReversed()
     const start = after === undefined ? 0 : ordered.findIndex((one) => one.id === after) + 1
     const page = ordered.slice(start, start + limit)
@@ -204,11 +202,8 @@ export class ResponseStore {
         { param: "previous_response_id" },
       )
     return chain.flatMap(({ input, body }) => {
-      const { output } = JSON.parse(body) as ResponseObject
-      return [
-        ...(JSON.parse(input) as KnownItem[]),
-        ...output.map((item) => ({ id: item.id, item: item as InputItem })),
-      ]
+      const { output } = readResponse(body)
+      return [...readItems(input), ...output.map((item) => ({ id: item.id, item: item as InputItem }))]
     })
   }
 
@@ -249,15 +244,20 @@ export class ResponseStore {
   }
 }
 
+// Only the store writes what these read.
+const readResponse = (text: string): ResponseObject => JSON.parse(text)
+const readItems = (text: string): KnownItem[] => JSON.parse(text)
+
 function isReference(item: InputItem): item is z.infer<typeof ItemReference> {
-  const { type } = item as { type?: unknown }
+  const { type }: { readonly type?: unknown } = item
   return (
     (type === "item_reference" || type === undefined || type === null) && !MessageItem.safeParse(item).success
   )
 }
 
 function idPrefixOf(item: InputItem): "msg" | "fc" | "fco" | "ctc" | "ctco" | "cmp" | "rs" {
-  switch ((item as { type?: unknown }).type) {
+  const { type }: { readonly type?: unknown } = item
+  switch (type) {
     case "function_call":
       return "fc"
     case "function_call_output":
@@ -277,7 +277,7 @@ function idPrefixOf(item: InputItem): "msg" | "fc" | "fco" | "ctc" | "ctco" | "c
 
 /** What is listed was read, so that it is completed unless it says otherwise. */
 export function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
-  const status = (item as { status?: unknown }).status ?? "completed"
+  const status = ("status" in item ? item.status : null) ?? "completed"
   const message = MessageItem.safeParse(item)
   if (!message.success) return { ...item, id, status }
   const { role, content } = message.data
@@ -352,8 +352,7 @@ export async function openRemoteCancel(deps: RemoteCancelDeps): Promise<RemoteCa
       } finally {
         if (body === null) await withdrawCancellation(database, id, organizationId)
       }
-      // It was a response when it was cancelled.
-      return body === null ? null : (JSON.parse(body) as ResponseObject)
+      return body === null ? null : readResponse(body)
     },
     close,
   }

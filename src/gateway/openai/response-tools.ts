@@ -74,7 +74,7 @@ function toFunction(tool: Runnable, name: string): FunctionTool {
 /** The text in the arguments of a call to a custom tool; as they are where the model wrote something else. */
 export function customInput(json: string): string {
   try {
-    const { input } = JSON.parse(json) as { input?: unknown }
+    const { input }: { input?: unknown } = JSON.parse(json)
     return typeof input === "string" ? input : json
   } catch {
     return json

@@ -1,4 +1,5 @@
 /** Answers the Responses API: puts the conversation together, writes the response, and keeps it where it is to be stored. */
+import { errorCode } from "../../base/error-code.ts"
 import { EventStream, type Handlers, type StreamEvent } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { inferenceEndpoints } from "../../contract/openai/endpoints.ts"
@@ -324,7 +325,7 @@ class Turn {
     await generating.call.fail(error)
     this.#failure = error
     // The client is gone: there is no one to send it to.
-    if (signal.aborted && (signal.reason as Fault).code === "client_closed") throw error
+    if (signal.aborted && errorCode(signal.reason) === "client_closed") throw error
     if (this.#isCancelled) return this.#writer.cancel(used)
     const fault = error instanceof Fault ? error : null
     const code = fault && fault.status < 500 ? fault.code : "server_error"

@@ -2,6 +2,7 @@
  * How a question set decides: its questions, what is made of their margins, what it tells of its answers, and POST
  * .../question_sets/{set_id}/decide.
  */
+import { elementAt } from "../../base/lists.ts"
 import { fitsUtf8, isBlank, type DecisionAnswer, combinedText } from "../../contract/decisions.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
@@ -119,11 +120,11 @@ export function setReader(
   const firstMargins: (Float64Array | null)[] = []
   return {
     read: (at, margins, { reading, isFirst, stage }) => {
-      const own = at.map((index) => asked[index] as AskedQuestion)
+      const own = at.map((index) => elementAt(asked, index))
       const read = answerSet(isFirst ? own : own.map(unfitted), margins, { text: evidence, reading })
       const each = marginsOf(questions, at, read.margins)
       return at.map((index, place) => {
-        const answer = { margins: each[place] as Float64Array, verdict: read.verdicts[place] as Verdict }
+        const answer = { margins: elementAt(each, place), verdict: elementAt(read.verdicts, place) }
         if (stage === 0) firstMargins[index] = answer.verdict.isTaught ? answer.margins : null
         const first = firstMargins[index]
         const cascade = cascades[index]
@@ -132,13 +133,13 @@ export function setReader(
         const blend = stage === 0 ? null : cascade?.blends[stage - 1]
         const sendBelow = cascade?.thresholds?.[stage] ?? null
         return {
-          ...(blend ? blendAnswer(own[place] as AskedQuestion, first, answer, blend) : answer),
+          ...(blend ? blendAnswer(elementAt(own, place), first, answer, blend) : answer),
           sendBelow,
         }
       })
     },
     isDoubtful: ({ verdict, sendBelow }, at, { thresholds }) => {
-      const { question, threshold } = asked[at] as AskedQuestion
+      const { question, threshold } = elementAt(asked, at)
       return verdict.confidence < (sendBelow ?? threshold ?? thresholds[question.type])
     },
   }

@@ -375,7 +375,7 @@ export class JoinedSignal {
   /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. The first outcome wins. */
   until<Result>(work: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      if (this.signal.aborted) reject(this.signal.reason as Error)
+      if (this.signal.aborted) reject(this.signal.reason)
       this.#giveUp = reject
       work.then(resolve, reject)
     })
@@ -384,7 +384,7 @@ export class JoinedSignal {
   abort(reason: unknown): void {
     this.#controller.abort(reason)
     // The reason of the first abort, which is the signal's.
-    this.#giveUp(this.signal.reason as Error)
+    this.#giveUp(this.signal.reason)
   }
 
   /** Stops listening to its sources. */
