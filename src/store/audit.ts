@@ -142,9 +142,9 @@ export async function verifyAudit(sql: Sql, organizationId: string): Promise<Aud
   const head = await Head.first(sql, "SELECT * FROM audit_heads WHERE organization_id = $1", [organizationId])
   let last: Head = { position: 0n, hash: beginning }
   for (;;) {
-    const entries = await AuditEntry.all(
+    const entries = await AuditEntry.list(
       sql,
-      "SELECT * FROM audit_log WHERE organization_id = $1 AND position > $2 ORDER BY position LIMIT $3",
+      "organization_id = $1 AND position > $2 ORDER BY position LIMIT $3",
       [organizationId, last.position, verifyBatch],
     )
     if (entries.length === 0) break

@@ -42,7 +42,7 @@ export function insertBillingAccount(
 }
 
 export function findBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return BillingAccount.first(sql, "SELECT * FROM billing_accounts WHERE id = $1", [id])
+  return BillingAccount.find(sql, "id = $1", [id])
 }
 
 export function findAccountOfCustomer(
@@ -50,11 +50,7 @@ export function findAccountOfCustomer(
   provider: string,
   customerId: string,
 ): Promise<BillingAccount | null> {
-  return BillingAccount.first(
-    sql,
-    "SELECT * FROM billing_accounts WHERE provider = $1 AND provider_customer_id = $2",
-    [provider, customerId],
-  )
+  return BillingAccount.find(sql, "provider = $1 AND provider_customer_id = $2", [provider, customerId])
 }
 
 /** Accounts that their payment provider does not know yet. */
@@ -63,16 +59,16 @@ export function listUnprovisioned(
   providers: readonly string[],
   limit: number,
 ): Promise<BillingAccount[]> {
-  return BillingAccount.all(
+  return BillingAccount.list(
     sql,
-    "SELECT * FROM billing_accounts WHERE provider_customer_id IS NULL AND provider = ANY($1) ORDER BY id LIMIT $2",
+    "provider_customer_id IS NULL AND provider = ANY($1) ORDER BY id LIMIT $2",
     [providers, limit],
   )
 }
 
 /** Holds others who lock or change it back until the transaction ends; rows that refer to it can still be inserted. */
 export function lockBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return BillingAccount.first(sql, "SELECT * FROM billing_accounts WHERE id = $1 FOR NO KEY UPDATE", [id])
+  return BillingAccount.find(sql, "id = $1 FOR NO KEY UPDATE", [id])
 }
 
 export function updateBillingAccount(

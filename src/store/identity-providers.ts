@@ -62,11 +62,7 @@ export async function findProviderAndOrganization(
   sql: Sql,
   id: string,
 ): Promise<{ provider: IdentityProvider; organization: Organization } | null> {
-  const provider = await IdentityProvider.first(
-    sql,
-    "SELECT * FROM workload_identity_providers WHERE id = $1",
-    [id],
-  )
+  const provider = await IdentityProvider.find(sql, "id = $1", [id])
   const organization = provider && (await findOrganization(sql, provider.organizationId))
   return provider && organization ? { provider, organization } : null
 }
@@ -105,11 +101,7 @@ export function insertSigningKey(sql: Sql, key: SigningKey): Promise<SigningKey>
 
 /** Oldest first, without expired ones. */
 export function listSigningKeys(sql: Sql, now: Date): Promise<SigningKey[]> {
-  return SigningKey.all(
-    sql,
-    "SELECT * FROM workload_signing_keys WHERE expires_at > $1 ORDER BY created_at, id",
-    [now],
-  )
+  return SigningKey.list(sql, "expires_at > $1 ORDER BY created_at, id", [now])
 }
 
 export async function deleteExpiredSigningKeys(sql: Sql, now: Date): Promise<void> {

@@ -53,7 +53,7 @@ export function findInvitation(sql: Sql, organizationId: string, id: string): Pr
 
 /** Also answers one that is no longer open. */
 export function findInvitationByTokenHash(sql: Sql, tokenHash: Uint8Array): Promise<Invitation | null> {
-  return Invitation.first(sql, "SELECT * FROM invitations WHERE token_hash = $1", [tokenHash])
+  return Invitation.find(sql, "token_hash = $1", [tokenHash])
 }
 
 const InvitationDetails = row({ ...SentInvitation.columns, organizationName: text })

@@ -40,18 +40,11 @@ export type InvoiceLine = RowOf<typeof InvoiceLine>
 const StoredLine = table("invoice_lines", { invoiceId: text, position: integer, ...InvoiceLine.columns })
 
 export function findLastInvoice(sql: Sql, billingAccountId: string): Promise<Invoice | null> {
-  return Invoice.first(
-    sql,
-    "SELECT * FROM invoices WHERE billing_account_id = $1 ORDER BY number DESC LIMIT 1",
-    [billingAccountId],
-  )
+  return Invoice.find(sql, "billing_account_id = $1 ORDER BY number DESC LIMIT 1", [billingAccountId])
 }
 
 export function findInvoice(sql: Sql, billingAccountId: string, id: string): Promise<Invoice | null> {
-  return Invoice.first(sql, "SELECT * FROM invoices WHERE billing_account_id = $1 AND id = $2", [
-    billingAccountId,
-    id,
-  ])
+  return Invoice.find(sql, "billing_account_id = $1 AND id = $2", [billingAccountId, id])
 }
 
 export function pageInvoices(sql: Sql, billingAccountId: string, page: PageRequest): Promise<Page<Invoice>> {

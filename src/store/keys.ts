@@ -68,7 +68,7 @@ export function insertKey(sql: Sql, key: NewRowOf<typeof Key>): Promise<Key> {
 
 /** Also returns a revoked one. */
 export function findKey(sql: Sql, organizationId: string, id: string): Promise<Key | null> {
-  return Key.first(sql, "SELECT * FROM api_keys WHERE organization_id = $1 AND id = $2", [organizationId, id])
+  return Key.find(sql, "organization_id = $1 AND id = $2", [organizationId, id])
 }
 
 const KeyOfMember = row({ ...Key.columns, role: oneOf(...roles).nullable() })
@@ -105,9 +105,9 @@ const budgetedMax = 1_000
 
 /** Keys that end in that time, the first to end first. */
 export function listExpiringKeys(sql: Sql, organizationId: string, expiry: Expiry): Promise<Key[]> {
-  return Key.all(
+  return Key.list(
     sql,
-    `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL
+    `organization_id = $1 AND revoked_at IS NULL
        AND expires_at > $2 AND expires_at <= $3 AND ($4::text IS NULL OR id = $4)
      ORDER BY expires_at, id LIMIT ${expiringMax}`,
     [organizationId, expiry.after, expiry.before, expiry.id],
@@ -116,9 +116,9 @@ export function listExpiringKeys(sql: Sql, organizationId: string, expiry: Expir
 
 /** The keys with a budget. */
 export function listBudgetedKeys(sql: Sql, organizationId: string, id: string | null): Promise<Key[]> {
-  return Key.all(
+  return Key.list(
     sql,
-    `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL AND budgets <> '[]'
+    `organization_id = $1 AND revoked_at IS NULL AND budgets <> '[]'
        AND ($2::text IS NULL OR id = $2) ORDER BY id LIMIT ${budgetedMax}`,
     [organizationId, id],
   )

@@ -30,17 +30,12 @@ export function findModelAccess(
   organizationId: string,
   modelSku: string,
 ): Promise<ModelAccess | null> {
-  return ModelAccess.first(sql, "SELECT * FROM model_access WHERE organization_id = $1 AND model_sku = $2", [
-    organizationId,
-    modelSku,
-  ])
+  return ModelAccess.find(sql, "organization_id = $1 AND model_sku = $2", [organizationId, modelSku])
 }
 
 /** Every entry: there is at most one for each model of the catalog. */
 export function listModelAccess(sql: Sql, organizationId: string): Promise<ModelAccess[]> {
-  return ModelAccess.all(sql, "SELECT * FROM model_access WHERE organization_id = $1 ORDER BY id DESC", [
-    organizationId,
-  ])
+  return ModelAccess.list(sql, "organization_id = $1 ORDER BY id DESC", [organizationId])
 }
 
 export function pageModelAccess(

@@ -86,7 +86,7 @@ export function findFirstOrganization(sql: Sql): Promise<Organization | null> {
 }
 
 export function findOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return Organization.first(sql, "SELECT * FROM organizations WHERE id = $1", [id])
+  return Organization.find(sql, "id = $1", [id])
 }
 
 /**
@@ -94,7 +94,7 @@ export function findOrganization(sql: Sql, id: string): Promise<Organization | n
  * owner. Rows that refer to it can be inserted meanwhile: an audit entry of another transaction need not wait.
  */
 export function lockOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return Organization.first(sql, "SELECT * FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [id])
+  return Organization.find(sql, "id = $1 FOR NO KEY UPDATE", [id])
 }
 
 /** Those of which the user is a primary owner, without deleted ones. */
@@ -127,11 +127,9 @@ export function listOrganizationsOfBillingAccount(
   sql: Sql,
   billingAccountId: string,
 ): Promise<Organization[]> {
-  return Organization.all(
-    sql,
-    "SELECT * FROM organizations WHERE billing_account_id = $1 AND deleted_at IS NULL ORDER BY id DESC",
-    [billingAccountId],
-  )
+  return Organization.list(sql, "billing_account_id = $1 AND deleted_at IS NULL ORDER BY id DESC", [
+    billingAccountId,
+  ])
 }
 
 export function updateOrganization(
@@ -173,19 +171,16 @@ export function findJoinableOrganizations(
   domain: string | null,
   groups: readonly string[],
 ): Promise<Organization[]> {
-  return Organization.all(
+  return Organization.list(
     sql,
-    `SELECT * FROM organizations WHERE deleted_at IS NULL
+    `deleted_at IS NULL
        AND ($1::text = ANY (sso_email_domains) OR sso_groups && $2::text[]) ORDER BY id LIMIT ${joinableMax}`,
     [domain, groups],
   )
 }
 
 export function findMembership(sql: Sql, organizationId: string, userId: string): Promise<Membership | null> {
-  return Membership.first(sql, "SELECT * FROM memberships WHERE organization_id = $1 AND user_id = $2", [
-    organizationId,
-    userId,
-  ])
+  return Membership.find(sql, "organization_id = $1 AND user_id = $2", [organizationId, userId])
 }
 
 export function updateMembership(

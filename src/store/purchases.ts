@@ -35,38 +35,32 @@ export async function ensurePurchase(
     "ON CONFLICT (billing_account_id, provider_key) DO NOTHING",
   )
   if (created) return { purchase: created, created: true }
-  const known = await Purchase.first(
-    sql,
-    "SELECT * FROM purchases WHERE billing_account_id = $1 AND provider_key = $2",
-    [purchase.billingAccountId, purchase.providerKey],
-  )
+  const known = await Purchase.find(sql, "billing_account_id = $1 AND provider_key = $2", [
+    purchase.billingAccountId,
+    purchase.providerKey,
+  ])
   if (!known) throw new Error("Cannot insert the purchase: its key was taken and is gone")
   return { purchase: known, created: false }
 }
 
 export function findPurchase(sql: Sql, billingAccountId: string, id: string): Promise<Purchase | null> {
-  return Purchase.first(sql, "SELECT * FROM purchases WHERE billing_account_id = $1 AND id = $2", [
-    billingAccountId,
-    id,
-  ])
+  return Purchase.find(sql, "billing_account_id = $1 AND id = $2", [billingAccountId, id])
 }
 
 export function findPurchaseById(sql: Sql, id: string): Promise<Purchase | null> {
-  return Purchase.first(sql, "SELECT * FROM purchases WHERE id = $1", [id])
+  return Purchase.find(sql, "id = $1", [id])
 }
 
 /** Holds others back until the transaction ends. */
 export function lockPurchase(sql: Sql, id: string): Promise<Purchase | null> {
-  return Purchase.first(sql, "SELECT * FROM purchases WHERE id = $1 FOR UPDATE", [id])
+  return Purchase.find(sql, "id = $1 FOR UPDATE", [id])
 }
 
 /** The refill that says how the account stands; an invoice's payment does not. */
 export function findLastRefill(sql: Sql, billingAccountId: string): Promise<Purchase | null> {
-  return Purchase.first(
-    sql,
-    "SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice' ORDER BY id DESC LIMIT 1",
-    [billingAccountId],
-  )
+  return Purchase.find(sql, "billing_account_id = $1 AND purpose <> 'invoice' ORDER BY id DESC LIMIT 1", [
+    billingAccountId,
+  ])
 }
 
 /** Newest first, without payments of invoices. */
@@ -94,18 +88,13 @@ export function updatePurchase(
 
 /** Purchases that are not decided and whose time to be looked at has come. */
 export function listUndecided(sql: Sql, now: Date, limit: number): Promise<Purchase[]> {
-  return Purchase.all(sql, "SELECT * FROM purchases WHERE check_at <= $1 ORDER BY check_at LIMIT $2", [
-    now,
-    limit,
-  ])
+  return Purchase.list(sql, "check_at <= $1 ORDER BY check_at LIMIT $2", [now, limit])
 }
 
 export function listUndecidedOf(sql: Sql, billingAccountId: string): Promise<Purchase[]> {
-  return Purchase.all(
-    sql,
-    "SELECT * FROM purchases WHERE billing_account_id = $1 AND check_at IS NOT NULL ORDER BY id",
-    [billingAccountId],
-  )
+  return Purchase.list(sql, "billing_account_id = $1 AND check_at IS NOT NULL ORDER BY id", [
+    billingAccountId,
+  ])
 }
 
 interface RefillWait {

@@ -200,6 +200,15 @@ export class Table<C extends Columns> extends Row<C> {
     this.name = name
   }
 
+  /** `where` has $1-style parameters, and may end in an order, a limit or a lock; so has it below. */
+  find(sql: Sql, where: string, values: readonly SqlValue[]): Promise<Fields<C> | null> {
+    return this.first(sql, `SELECT * FROM ${this.name} WHERE ${where}`, values)
+  }
+
+  list(sql: Sql, where: string, values: readonly SqlValue[]): Promise<Fields<C>[]> {
+    return this.all(sql, `SELECT * FROM ${this.name} WHERE ${where}`, values)
+  }
+
   /** A row that exists already is an SqlError. */
   async insert(sql: Sql, fields: Given<C>): Promise<Fields<C>> {
     const inserted = await this.insertIfNew(sql, fields, "")
@@ -228,9 +237,8 @@ export class Table<C extends Columns> extends Row<C> {
     ])
   }
 
-  /** `where` has $1-style parameters. */
-  async count(sql: Sql, where: string, values: readonly SqlValue[]): Promise<number> {
-    return await integer.one(sql, `SELECT count(*) FROM ${this.name} WHERE ${where}`, values)
+  count(sql: Sql, where: string, values: readonly SqlValue[]): Promise<number> {
+    return integer.one(sql, `SELECT count(*) FROM ${this.name} WHERE ${where}`, values)
   }
 
   #written(fields: Given<C>): { readonly names: string[]; readonly values: SqlValue[] } {
@@ -248,7 +256,6 @@ export class Table<C extends Columns> extends Row<C> {
 }
 
 interface Update<C extends Columns> {
-  /** A condition with $1-style parameters. */
   readonly where: string
   readonly whereValues: readonly SqlValue[]
   /** Fields that are undefined stay as they are; null is a value. */

@@ -46,7 +46,7 @@ export async function findSessionPrincipal(
   sql: Sql,
   tokenHash: Uint8Array,
 ): Promise<SessionPrincipal | null> {
-  const session = await Session.first(sql, "SELECT * FROM sessions WHERE token_hash = $1", [tokenHash])
+  const session = await Session.find(sql, "token_hash = $1", [tokenHash])
   const user = session === null ? null : await findUser(sql, session.userId)
   return session === null || user === null ? null : { session, user }
 }

@@ -19,16 +19,16 @@ export function insertUser(sql: Sql, user: NewRowOf<typeof User>): Promise<User 
 }
 
 export function findUser(sql: Sql, id: string): Promise<User | null> {
-  return User.first(sql, "SELECT * FROM users WHERE id = $1", [id])
+  return User.find(sql, "id = $1", [id])
 }
 
 /** Holds others who lock the user back until the transaction ends. */
 export function lockUser(sql: Sql, id: string): Promise<User | null> {
-  return User.first(sql, "SELECT * FROM users WHERE id = $1 FOR NO KEY UPDATE", [id])
+  return User.find(sql, "id = $1 FOR NO KEY UPDATE", [id])
 }
 
 export function findUserByEmail(sql: Sql, email: string): Promise<User | null> {
-  return User.first(sql, "SELECT * FROM users WHERE lower(email) = lower($1)", [email])
+  return User.find(sql, "lower(email) = lower($1)", [email])
 }
 
 export function findFirstUser(sql: Sql): Promise<User | null> {

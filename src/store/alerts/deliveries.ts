@@ -50,7 +50,7 @@ export function countPending(sql: Sql, organizationId: string): Promise<number> 
 }
 
 export function findDelivery(sql: Sql, webhookId: string, id: string): Promise<Delivery | null> {
-  return Delivery.first(sql, "SELECT * FROM deliveries WHERE webhook_id = $1 AND id = $2", [webhookId, id])
+  return Delivery.find(sql, "webhook_id = $1 AND id = $2", [webhookId, id])
 }
 
 export async function pageDeliveries(
@@ -64,9 +64,7 @@ export async function pageDeliveries(
 
 export function listDeliveriesOfEvents(sql: Sql, eventIds: readonly string[]): Promise<Delivery[]> {
   if (eventIds.length === 0) return Promise.resolve([])
-  return Delivery.all(sql, "SELECT * FROM deliveries WHERE event_id = ANY($1::text[]) ORDER BY id", [
-    eventIds,
-  ])
+  return Delivery.list(sql, "event_id = ANY($1::text[]) ORDER BY id", [eventIds])
 }
 
 /** Due now, with all its tries before it. One that a gateway is sending stays with it and is due again after. */

@@ -45,8 +45,5 @@ export function listWebhooksById(
   organizationId: string,
   ids: readonly string[],
 ): Promise<Webhook[]> {
-  return Webhook.all(sql, "SELECT * FROM webhooks WHERE organization_id = $1 AND id = ANY($2::text[])", [
-    organizationId,
-    ids,
-  ])
+  return Webhook.list(sql, "organization_id = $1 AND id = ANY($2::text[])", [organizationId, ids])
 }

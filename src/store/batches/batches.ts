@@ -78,10 +78,7 @@ export function countOpenBatches(sql: Sql, organizationId: string): Promise<numb
 }
 
 export function findBatch(sql: Sql, organizationId: string, id: string): Promise<Batch | null> {
-  return Batch.first(sql, "SELECT * FROM batches WHERE organization_id = $1 AND id = $2", [
-    organizationId,
-    id,
-  ])
+  return Batch.find(sql, "organization_id = $1 AND id = $2", [organizationId, id])
 }
 
 /** Newest first. */

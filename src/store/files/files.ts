@@ -76,11 +76,7 @@ export async function sumBytes(sql: Sql, organizationId: string): Promise<bigint
 }
 
 export function findFile(sql: Sql, organizationId: string, id: string, now: Date): Promise<File | null> {
-  return File.first(sql, "SELECT * FROM files WHERE organization_id = $1 AND id = $2 AND expires_at > $3", [
-    organizationId,
-    id,
-    now,
-  ])
+  return File.find(sql, "organization_id = $1 AND id = $2 AND expires_at > $3", [organizationId, id, now])
 }
 
 export interface FileQuery {
@@ -97,9 +93,9 @@ export async function pageFiles(
   now: Date,
 ): Promise<Page<File>> {
   const beyond = order === "asc" ? ">" : "<"
-  const files = await File.all(
+  const files = await File.list(
     sql,
-    `SELECT * FROM files WHERE organization_id = $1 AND expires_at > $2 AND ($3::text IS NULL OR id ${beyond} $3)
+    `organization_id = $1 AND expires_at > $2 AND ($3::text IS NULL OR id ${beyond} $3)
        AND ($4::text IS NULL OR purpose = $4) ORDER BY id ${order} LIMIT $5`,
     [organizationId, now, after ?? null, purpose ?? null, limit + 1],
   )

@@ -45,7 +45,7 @@ export async function countOpenJobs(sql: Sql, organizationId: string): Promise<n
 }
 
 export function findJob(sql: Sql, setId: string, id: string): Promise<Job | null> {
-  return Job.first(sql, "SELECT * FROM question_set_jobs WHERE set_id = $1 AND id = $2", [setId, id])
+  return Job.find(sql, "set_id = $1 AND id = $2", [setId, id])
 }
 
 export function pageJobs(sql: Sql, setId: string, page: PageRequest): Promise<Page<Job>> {
@@ -53,11 +53,7 @@ export function pageJobs(sql: Sql, setId: string, page: PageRequest): Promise<Pa
 }
 
 export function findLastCheck(sql: Sql, setId: string): Promise<Job | null> {
-  return Job.first(
-    sql,
-    "SELECT * FROM question_set_jobs WHERE set_id = $1 AND kind = 'check' ORDER BY id DESC LIMIT 1",
-    [setId],
-  )
+  return Job.find(sql, "set_id = $1 AND kind = 'check' ORDER BY id DESC LIMIT 1", [setId])
 }
 
 /** Texts that a job was given are not kept longer than it needs them. */

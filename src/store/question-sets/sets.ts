@@ -58,20 +58,15 @@ export async function insertVersion(sql: Sql, version: SetVersion): Promise<void
 }
 
 export function findSet(sql: Sql, organizationId: string, idOrName: string): Promise<QuestionSet | null> {
-  return QuestionSet.first(
-    sql,
-    "SELECT * FROM question_sets WHERE organization_id = $1 AND (id = $2 OR name = $2)",
-    [organizationId, idOrName],
-  )
+  return QuestionSet.find(sql, "organization_id = $1 AND (id = $2 OR name = $2)", [organizationId, idOrName])
 }
 
 /** Held until the transaction ends, so that two changes follow one another. */
 export function lockSet(sql: Sql, organizationId: string, idOrName: string): Promise<QuestionSet | null> {
-  return QuestionSet.first(
-    sql,
-    "SELECT * FROM question_sets WHERE organization_id = $1 AND (id = $2 OR name = $2) FOR UPDATE",
-    [organizationId, idOrName],
-  )
+  return QuestionSet.find(sql, "organization_id = $1 AND (id = $2 OR name = $2) FOR UPDATE", [
+    organizationId,
+    idOrName,
+  ])
 }
 
 export function countSets(sql: Sql, organizationId: string): Promise<number> {
