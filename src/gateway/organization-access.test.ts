@@ -101,10 +101,11 @@ test("a grant made elsewhere is heard of", async () => {
   await expect.poll(async () => await open("closed")).toBe("served")
 })
 
+const versioned = (sku: string, version: string, enabled = true): Model =>
+  ({ sku, version, enabled, kind: "generation", file: "" }) as Model
+
 test("what was taught on another version is answered by that one while it is there, and by the named one else", async () => {
-  const model = (sku: string, version: string, enabled = true): Model =>
-    ({ sku, version, enabled, kind: "generation", file: "" }) as Model
-  const own = createCatalog([model("new", "2"), model("old", "1"), model("off", "0", false)])
+  const own = createCatalog([versioned("new", "2"), versioned("old", "1"), versioned("off", "0", false)])
   const asked = async (...taughtOn: string[]): Promise<string[]> => {
     const named = { organizationId: "", name: "new", wanted: "decisions", key: "", taughtOn } as const
     return (await catalogResolver(own).resolve(named)).stages[0].map(({ sku }) => sku)

@@ -37,9 +37,10 @@ test("a rule that is not met votes for nothing", () => {
 const rowsOf = (right: number, wrong: number): RuledRow[] =>
   Array.from({ length: right + wrong }, (_, at) => rowOf(at, at < right ? 2 : 0, true))
 
+const weighed = async (right: number, wrong: number) =>
+  (await weighRules("score", [atLeastSecond], rowsOf(right, wrong), noPause)).rules[0]
+
 test("labels that agree strengthen a rule, labels that contradict take it back", async () => {
-  const weighed = async (right: number, wrong: number) =>
-    (await weighRules("score", [atLeastSecond], rowsOf(right, wrong), noPause)).rules[0]
   expect(await weighed(30, 0)).toMatchObject({ met: 30, right: 30 })
   expect((await weighed(30, 0))?.weight).toBeGreaterThan(2)
   expect((await weighed(0, 30))?.weight).toBeLessThan(-1)
