@@ -4,6 +4,7 @@ import { type Taught, loadArtefact } from "../src/scoring/teach/apply.ts"
 import { featuresLater } from "../src/scoring/teach/features.ts"
 import { type Outcomes, calibrationError, outcomesOf } from "../src/scoring/teach/figures.ts"
 import { writeLogits } from "../src/scoring/teach/logits.ts"
+import type { JudgedAnswer } from "../src/scoring/teach/promise.ts"
 import type { TaughtRow } from "../src/scoring/teach/question.ts"
 import { seededRandom, shuffled } from "../src/scoring/teach/random.ts"
 import { teach } from "../src/scoring/teach/teach.ts"
@@ -17,10 +18,13 @@ export interface Measured {
 
 /** With the labels of one split. */
 export interface Found extends Measured {
+  readonly count: number
   readonly form: string
   readonly seconds: number
-  /** Of TF-IDF and logistic regression with the same labels. */
-  readonly tfidf: number
+  /** What the labelled rows were judged to be by heads that did not see them. */
+  readonly judged: readonly JudgedAnswer[]
+  /** What the published head says of rows that it did not see. */
+  readonly tested: readonly JudgedAnswer[]
 }
 
 /** Null teaches nothing: the model's own answers. */
@@ -39,15 +43,16 @@ export function answer(
   return outcomesOf({ optionCount: options.length, labels, logProbabilities })
 }
 
-export function measure(
+export const measure = (
   question: TeachSet["question"],
   rows: readonly TaughtRow[],
   taught: Taught | null,
-): Measured {
-  const outcomes = answer(question, rows, taught)
-  const accuracy = outcomes.hits.reduce((sum, hit) => sum + hit, 0) / rows.length
-  return { accuracy, calibrationError: calibrationError(outcomes) }
-}
+): Measured => measureOutcomes(answer(question, rows, taught))
+
+const measureOutcomes = (outcomes: Outcomes): Measured => ({
+  accuracy: mean([...outcomes.hits]),
+  calibrationError: calibrationError(outcomes),
+})
 
 /** Taught with the first rows of a random order, tested on those from `testedFrom` on. */
 export interface SplitOf {
@@ -56,23 +61,41 @@ export interface SplitOf {
   readonly testedFrom: number
 }
 
-/** Kept by `version`, that of the model and of the source of teaching. */
-export const measureSplit = async (
-  { question, rows, set }: TeachSet,
+function rowsOf(
+  { rows }: TeachSet,
   { seed, count, testedFrom }: SplitOf,
-  version: string,
-): Promise<Found> =>
-  await keep(`measured-${set}-${version}-${count}-${seed}`, async () => {
-    const order = shuffled(rows, seededRandom(seed))
-    const [train, tested] = [order.slice(0, count), order.slice(Math.max(count, testedFrom))]
+): {
+  readonly train: readonly TaughtRow[]
+  readonly tested: readonly TaughtRow[]
+} {
+  const order = shuffled(rows, seededRandom(seed))
+  return { train: order.slice(0, count), tested: order.slice(Math.max(count, testedFrom)) }
+}
+
+/** Kept by `version`, that of the model and of the source of teaching. */
+export const measureSplit = async (read: TeachSet, split: SplitOf, version: string): Promise<Found> =>
+  await keep(`measured-${read.set}-${version}-${split.count}-${split.seed}`, async () => {
+    const { train, tested } = rowsOf(read, split)
     const startedAtMs = performance.now()
-    const artefact = await teach(question, train, { modelVersion: "bench" })
+    const artefact = await teach(read.question, train, { modelVersion: "bench" })
     const seconds = (performance.now() - startedAtMs) / 1000
-    const tfidf = await keep(
-      `tfidf-${set}-${count}-${seed}`,
-      async () => await tfidfAccuracy(train, tested, question.options.length),
-    )
-    return { ...measure(question, tested, loadArtefact(artefact)), form: artefact.form, seconds, tfidf }
+    const outcomes = answer(read.question, tested, loadArtefact(artefact))
+    const { confidences, hits } = outcomes
+    return {
+      ...measureOutcomes(outcomes),
+      count: split.count,
+      form: artefact.form,
+      seconds,
+      judged: artefact.heldOutAnswers,
+      tested: Array.from(confidences, (confidence, at) => ({ confidence, isRight: hits[at] === 1 })),
+    }
+  })
+
+/** Of TF-IDF and logistic regression with the labels of the same split. */
+export const measureTfidf = async (read: TeachSet, split: SplitOf): Promise<number> =>
+  await keep(`tfidf-${read.set}-${split.count}-${split.seed}`, async () => {
+    const { train, tested } = rowsOf(read, split)
+    return await tfidfAccuracy(train, tested, read.question.options.length)
   })
 
 export const mean = (values: readonly number[]): number =>

@@ -1,25 +1,12 @@
 /** Promises on random splits: how many are made, and how many are broken by answers to rows that teaching never saw. */
 import { drawTable } from "../src/cli/table.ts"
-import { loadArtefact } from "../src/scoring/teach/apply.ts"
-import { type JudgedAnswer, choosePromise } from "../src/scoring/teach/promise.ts"
-import { seededRandom, shuffled } from "../src/scoring/teach/random.ts"
-import { teach } from "../src/scoring/teach/teach.ts"
-import { answer, mean } from "./teach-measures.ts"
-import { type TeachSet, keep } from "./teach-sets.ts"
+import { choosePromise } from "../src/scoring/teach/promise.ts"
+import { type Found, mean, measureSplit } from "./teach-measures.ts"
+import type { TeachSet } from "./teach-sets.ts"
 
 const targets = [0.9, 0.95] as const
 /** Splits take these in turn. */
 const labelCounts = [60, 100, 200] as const
-/** Seeds of other splits than those that accuracy is measured on. */
-const firstSeed = 9_999
-const splitsAtOnce = 3
-
-/** What the labelled rows were judged to be by heads that did not see them, and what the published head says of all other rows. */
-interface Split {
-  readonly count: number
-  readonly judged: readonly JudgedAnswer[]
-  readonly tested: readonly JudgedAnswer[]
-}
 
 interface Kept {
   /** Share of the labelled rows that the promise is about. */
@@ -30,37 +17,25 @@ interface Kept {
 
 export interface SimulatedSet {
   readonly set: string
-  readonly splits: readonly Split[]
+  readonly splits: readonly Found[]
 }
 
-/** Kept by `version`, that of the model and of the source of teaching, whatever the rule of promises. */
+/** The first splits are those that accuracy is measured on. What is kept by `version` serves any rule of promises. */
 export async function simulatePromises(
   read: TeachSet,
   splitCount: number,
   version: string,
 ): Promise<SimulatedSet> {
-  const splits: Split[] = []
-  for (let from = firstSeed; from < firstSeed + splitCount; from += splitsAtOnce)
-    splits.push(
-      ...(await keep(`promises-${read.set}-${version}-${from}`, async () => await simulate(read, from))),
-    )
-  return { set: read.set, splits: splits.slice(0, splitCount) }
-}
-
-async function simulate({ question, rows }: TeachSet, from: number): Promise<Split[]> {
-  const splits: Split[] = []
-  for (let seed = from; seed < from + splitsAtOnce; seed++) {
-    const count = labelCounts[seed % labelCounts.length] ?? labelCounts[0]
-    const order = shuffled(rows, seededRandom(seed))
-    const artefact = await teach(question, order.slice(0, count), { modelVersion: "bench" })
-    const { confidences, hits } = answer(question, order.slice(count), loadArtefact(artefact))
-    const tested = Array.from(confidences, (confidence, at) => ({ confidence, isRight: hits[at] === 1 }))
-    splits.push({ count, judged: artefact.heldOutAnswers, tested })
+  const splits: Found[] = []
+  for (let at = 0; at < splitCount; at++) {
+    const count = labelCounts[at % labelCounts.length] ?? labelCounts[0]
+    const seed = Math.floor(at / labelCounts.length)
+    splits.push(await measureSplit(read, { seed, count, testedFrom: read.rows.length / 2 }, version))
   }
-  return splits
+  return { set: read.set, splits }
 }
 
-function promised({ judged, tested }: Split, target: number): Kept[] {
+function promised({ judged, tested }: Found, target: number): Kept[] {
   const { threshold, coverage } = choosePromise(judged, target)
   if (threshold === null) return []
   const given = tested.filter(({ confidence }) => confidence >= threshold)

@@ -17,7 +17,17 @@ import type { TaughtRow } from "../src/scoring/teach/question.ts"
 import { seededRandom, shuffled } from "../src/scoring/teach/random.ts"
 import { listSets } from "./evaluation-rows.ts"
 import { measureCost } from "./teach-cost.ts"
-import { type Found, type Measured, cell, mean, meanOf, measure, measureSplit } from "./teach-measures.ts"
+import {
+  type Found,
+  type Measured,
+  type SplitOf,
+  cell,
+  mean,
+  meanOf,
+  measure,
+  measureSplit,
+  measureTfidf,
+} from "./teach-measures.ts"
 import { drawLearning } from "./teach-plot.ts"
 import { type SimulatedSet, reportPromises, simulatePromises } from "./teach-promises.ts"
 import { type TeachSet, fileHash, readTeachSet } from "./teach-sets.ts"
@@ -106,23 +116,29 @@ async function learn(read: TeachSet): Promise<Learning> {
   // The fits of many options take minutes together: fewer splits of them tell enough.
   const seeds = Array.from({ length: isMany ? Math.min(2, splitCount) : splitCount }, (_, seed) => seed)
   const testedFrom = rows.length / 2
-  for (const count of isMany ? [...labelCounts, manyLabels] : labelCounts) {
-    const found: Found[] = []
-    for (const seed of seeds) found.push(await measureSplit(read, { seed, count, testedFrom }, measuredWith))
-    taught[count] = taughtOf(found)
-  }
+  for (const count of isMany ? counts : labelCounts)
+    taught[count] = await teachSplits(
+      read,
+      seeds.map((seed) => ({ seed, count, testedFrom })),
+    )
   const half = (seed: number): readonly TaughtRow[] => shuffled(rows, seededRandom(seed)).slice(testedFrom)
   const zeroShot = meanOf(seeds.map((seed) => measure(question, half(seed), null)))
   return { set, zeroShot, taught }
 }
 
-function taughtOf(found: readonly Found[]): Taught {
+async function teachSplits(read: TeachSet, splits: readonly SplitOf[]): Promise<Taught> {
+  const found: Found[] = []
+  const tfidf: number[] = []
+  for (const split of splits) {
+    found.push(await measureSplit(read, split, measuredWith))
+    tfidf.push(await measureTfidf(read, split))
+  }
   const forms = [...Map.groupBy(found, ({ form }) => form)].map(([form, of]) => `${of.length} ${form}`)
   return {
     ...meanOf(found),
     forms: forms.join(", "),
     seconds: mean(found.map(({ seconds }) => seconds)),
-    tfidf: mean(found.map(({ tfidf }) => tfidf)),
+    tfidf: mean(tfidf),
   }
 }
 
@@ -137,10 +153,8 @@ async function measureTickets(): Promise<void> {
     const tested = shuffled(read.rows, seededRandom(0)).slice(testedFrom)
     const line = [set, measure(read.question, tested, null).accuracy.toFixed(3)]
     for (const [at, count] of ticketLabels.entries()) {
-      const found: Found[] = []
-      for (let seed = 0; seed < splitCount; seed++)
-        found.push(await measureSplit(read, { seed, count, testedFrom }, measuredWith))
-      const { tfidf, ...taught } = taughtOf(found)
+      const splits = Array.from({ length: splitCount }, (_, seed) => ({ seed, count, testedFrom }))
+      const { tfidf, ...taught } = await teachSplits(read, splits)
       ;(all[at] ??= []).push(taught.accuracy)
       ;(baselines[at] ??= []).push(tfidf)
       line.push(cell(taught), tfidf.toFixed(3))

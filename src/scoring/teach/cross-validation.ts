@@ -65,9 +65,9 @@ const isSafe = (candidate: Pick<Candidate, "reads"> | undefined): boolean =>
   candidate?.reads === "nothing" || candidate?.reads === "confidence"
 
 /** What changes no answer has before any label this much weight, each, beside all else together. */
-const SAFE_WEIGHT = 8
+const SAFE_WEIGHT = 3
 /** With so many rows a loss counts half: out of few folds of few rows it is no more than a hint. */
-const HALF_TRUSTED_ROWS = 30
+const HALF_TRUSTED_ROWS = 40
 
 /**
  * As if each candidate were a hypothesis, and its loss out of fold how unlikely it makes the labels. What changes no answer, the
