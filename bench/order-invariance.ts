@@ -39,7 +39,7 @@ const { values } = parseArgs({
     "sets-folder": { type: "string" },
     model: {
       type: "string",
-      default: fileURLToPath(new URL("../model/umpire-chat.gguf", import.meta.url)),
+      default: fileURLToPath(new URL("../model/smollm2-135m-instruct.gguf", import.meta.url)),
     },
     sets: { type: "string" },
     rows: { type: "string", default: "50" },

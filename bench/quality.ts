@@ -49,7 +49,8 @@ if (!folders.every(existsSync)) {
   console.log("The labelled sets are not on this machine: name a folder of them")
   process.exit(0)
 }
-const files = values.model ?? ["umpire-decide.onnx", "umpire-chat.gguf"].map((n) => join(root, "model", n))
+const files =
+  values.model ?? ["umpire-decide.onnx", "smollm2-135m-instruct.gguf"].map((n) => join(root, "model", n))
 
 const lines = new Map<string, string[]>()
 const labelled: Record<Kind, LabelledMargins[]> = { predicate: [], choice: [], score: [] }

@@ -158,7 +158,7 @@ const surfaces = [
   { call_source: "systemone", model: "umpire-decide", share: 0.2, tokens: 260, costTicks: 52_000_000 },
   {
     call_source: "chat_completions",
-    model: "umpire-chat",
+    model: "smollm2-135m-instruct",
     share: 0.14,
     tokens: 900,
     costTicks: 310_000_000,

@@ -314,7 +314,7 @@ async function sequenceOf(id: string): Promise<Sequence> {
   return (await get<{ data: { sequence: Sequence } }>(path)).data.sequence
 }
 
-const chat = { model: "umpire-chat", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
+const chat = { model: "smollm2-135m-instruct", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
 const noul = { type: "noul", instructions: "Is the parcel late?" }
 
 test.each([
@@ -332,7 +332,7 @@ test.each([
   [
     "a response",
     "/v1/responses",
-    { model: "umpire-chat", input: "Hello", max_output_tokens: 1 },
+    { model: "smollm2-135m-instruct", input: "Hello", max_output_tokens: 1 },
     {},
     200,
     "responses",

@@ -111,7 +111,7 @@ export function alertTests(scene: Scene): void {
     const question = { type: "predicate", name: "late", instructions: "Is it late?" }
     const decision = { model: "umpire-decide", input: "It came last week.", questions: [question] }
     const messages = [{ role: "user", content: "Say hello." }]
-    const chat = { model: "umpire-chat", messages, max_tokens: 4 }
+    const chat = { model: "smollm2-135m-instruct", messages, max_tokens: 4 }
     const show = async (answer: Response): Promise<void> => {
       const id = answer.headers.get("x-umpire-sequence")
       // Content is stored a while after the record is there.

@@ -97,7 +97,7 @@ export function evaluationTests(scene: Scene): void {
 
   test("an evaluation of a cascade is compared with its models: accuracy by cost and by time, drawn and in a table", async () => {
     await makeCascade("careful", {
-      models: ["umpire-decide", "umpire-chat"],
+      models: ["umpire-decide", "smollm2-135m-instruct"],
       thresholds: { predicate: 0.7 },
     })
     await scene.open("evaluate")
@@ -112,13 +112,13 @@ export function evaluationTests(scene: Scene): void {
     await table.getByRole("row").nth(3).waitFor()
     expect(await table.getByRole("row").allTextContents()).toEqual([
       expect.stringContaining("Accuracy"),
-      ...["careful", "umpire-decide", "umpire-chat"].map((name) =>
+      ...["careful", "umpire-decide", "smollm2-135m-instruct"].map((name) =>
         expect.stringMatching(new RegExp(`${name}.*4.*%.*\\$.*s`)),
       ),
     ])
     await scene.page
       .getByRole("img", {
-        name: /^Accuracy by cost: careful \d.*%.*; umpire-decide .*; umpire-chat /,
+        name: /^Accuracy by cost: careful \d.*%.*; umpire-decide .*; smollm2-135m-instruct /,
       })
       .waitFor()
     expect(await scene.problems()).toEqual([])

@@ -59,7 +59,7 @@ test("one region needs no table of regions", async () => {
 
 test("chat says what the shipped model is, and how to add a better one", async () => {
   await page.getByRole("link", { name: "Chat" }).click()
-  await page.getByText("umpire-chat is the small model that ships with Umpire.").waitFor()
+  await page.getByText("ships with Umpire to try the API without a download").waitFor()
   await click("Add a chat model")
   await expect
     .poll(async () => await page.getByLabel("Command").textContent())

@@ -89,7 +89,7 @@ export function peopleTests(scene: Scene): void {
     await scene.expectValue("Allowed models", "umpire-decide")
     await scene.page.getByLabel("Requests a minute").fill("")
     await scene.submit("Save")
-    await expect.poll(async () => await ask(secret, "umpire-chat")).toEqual([403, "model_denied"])
+    await expect.poll(async () => await ask(secret, "smollm2-135m-instruct")).toEqual([403, "model_denied"])
     await scene.pick("Actions for limited", "Edit")
     await scene.page.getByText("Limits", { exact: true }).click()
     await scene.page.getByLabel("Allowed networks").fill("10.0.0.0/8")

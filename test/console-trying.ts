@@ -103,13 +103,15 @@ export function tryingTests(scene: Scene): void {
       await scene.pick("Examples", "Support ticket")
       await scene.page.getByLabel("System One").check()
       await scene.click("Compare")
-      await scene.page.getByLabel("Second model").selectOption("umpire-chat")
+      await scene.page.getByLabel("Second model").selectOption("smollm2-135m-instruct")
       await scene.click("Decide")
       // The last answers stay until both models have answered.
       const records = scene.page.getByRole("status", { name: "Result" }).getByRole("link", { name: /^seq_/ })
       await records.nth(1).waitFor()
       const names = scene.page.getByRole("region", { name: "Answers" }).getByTitle(/^umpire-/)
-      await expect.poll(async () => await names.allTextContents()).toEqual(["umpire-decide", "umpire-chat"])
+      await expect
+        .poll(async () => await names.allTextContents())
+        .toEqual(["umpire-decide", "smollm2-135m-instruct"])
       await scene.click("Expand all")
       await expect.poll(async () => await answer(1).getByRole("meter").count()).toBe(4)
       await scene.click("Stop comparing")

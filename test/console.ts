@@ -9,7 +9,7 @@ import { type TestServer, startServer } from "./server.ts"
 
 export const owner = { email: "ada@example.com", password: "correct horse battery" } as const
 
-const defaultModel = join(import.meta.dirname, "..", "model", "umpire-chat.gguf")
+const defaultModel = join(import.meta.dirname, "..", "model", "smollm2-135m-instruct.gguf")
 
 /** Three regions, and a second model that must be asked for. */
 const configuration = `

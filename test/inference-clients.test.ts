@@ -11,7 +11,7 @@ import { z } from "zod"
 import { type TestServer, startServer } from "./server.ts"
 import { testPackage } from "./test-packages.ts"
 
-const model = "umpire-chat"
+const model = "smollm2-135m-instruct"
 const embedding = "all-minilm-l6-v2"
 const Person = z.object({ name: z.string().max(20), age: z.number().int().min(0).max(130) })
 

@@ -153,7 +153,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
 
   test("decisions are those of the engine on the server, token for token", async () => {
     const [far, near] = await Promise.all(
-      ["far", "umpire-chat"].map(async (model) => {
+      ["far", "smollm2-135m-instruct"].map(async (model) => {
         const response = await decide(model)
         expect(response.status).toBe(200)
         return (await response.json()) as {

@@ -12,7 +12,7 @@ export const baseDecisionModelFile = path.join(root, "model", "umpire-decide.onn
 /** The small one, for tests that need any. */
 export const decisionModelFile = path.join(root, "model", "umpire-decide-small.onnx")
 /** The language model that answers chat, and decisions more slowly. */
-export const defaultModelFile = path.join(root, "model", "umpire-chat.gguf")
+export const defaultModelFile = path.join(root, "model", "smollm2-135m-instruct.gguf")
 
 /** Raised when the generator writes different files, so that none is served from an old cache. */
 const GENERATION = 2

@@ -66,7 +66,7 @@ test("a revoked key stops with the next request", async () => {
 test("models are listed by what they are for, and one of the catalog is no virtual model", async () => {
   const { stdout } = await umpire("models", "list")
   expect(stdout).toMatch(/^umpire-decide +decisions +\d/m)
-  expect(stdout).toMatch(/^umpire-chat +decisions and text +\d/m)
+  expect(stdout).toMatch(/^smollm2-135m-instruct +decisions and text +\d/m)
   expect(stdout).toMatch(/^all-minilm-l6-v2 +embeddings +\d/m)
   const removed = await umpire("models", "remove", "umpire-decide")
   expect([removed.status, removed.stderr]).toEqual([2, expect.stringContaining("is a model of the catalog")])

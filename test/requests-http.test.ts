@@ -136,12 +136,12 @@ test.each([
 
 test("a request that is refused for its tags is recorded with the model that it named", async () => {
   const tags = { "x-umpire-tags": "no-value" }
-  const chat = { model: "umpire-chat", messages: [{ role: "user", content: "Hello" }] }
+  const chat = { model: "smollm2-135m-instruct", messages: [{ role: "user", content: "Hello" }] }
   expect((await server.post("/v1/decisions", decision, tags)).status).toBe(400)
   expect((await server.post("/v1/chat/completions", chat, tags)).status).toBe(400)
   await expect
     .poll(async () => (await list("error_code=invalid_header&limit=2")).data.map(({ model }) => model))
-    .toEqual(["umpire-chat", "umpire-decide"])
+    .toEqual(["smollm2-135m-instruct", "umpire-decide"])
 })
 
 test("what cannot be found is 404", async () => {

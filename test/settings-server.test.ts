@@ -294,7 +294,7 @@ test("engine.queue_max: so many requests wait for a model, and one more is refus
 })
 
 async function cellsAt(mebibytes: string): Promise<number> {
-  const engine = await open({ UMPIRE_ENGINE_KV_MEMORY_MIB: mebibytes }, "umpire-chat")
+  const engine = await open({ UMPIRE_ENGINE_KV_MEMORY_MIB: mebibytes }, "smollm2-135m-instruct")
   await vi.waitFor(() => expect(engine.stats()).toBeDefined(), { timeout: 600_000 })
   const { cellsMax = 0 } = engine.stats() ?? {}
   await engine.close()
@@ -306,7 +306,7 @@ test("engine.kv_memory_mib: more memory holds the keys and values of more tokens
 })
 
 test("engine.library_dir: the library is taken from there and from nowhere else", async () => {
-  await expect(open({ UMPIRE_ENGINE_LIBRARY_DIR: directory }, "umpire-chat")).rejects.toThrow(
+  await expect(open({ UMPIRE_ENGINE_LIBRARY_DIR: directory }, "smollm2-135m-instruct")).rejects.toThrow(
     `Cannot open llama.cpp from ${directory}`,
   )
 })
@@ -320,8 +320,10 @@ test("engine.gpu: auto opens an installed GPU build of llama.cpp, off does not",
   for (const name of ["libllama.so", "libggml.so"]) writeFileSync(join(build, name), "not a library")
   vi.stubEnv("HOME", home)
   try {
-    await expect(open({ UMPIRE_ENGINE_GPU: "auto" }, "umpire-chat")).rejects.toThrow("shared library")
-    await (await open({ UMPIRE_ENGINE_GPU: "off" }, "umpire-chat")).close()
+    await expect(open({ UMPIRE_ENGINE_GPU: "auto" }, "smollm2-135m-instruct")).rejects.toThrow(
+      "shared library",
+    )
+    await (await open({ UMPIRE_ENGINE_GPU: "off" }, "smollm2-135m-instruct")).close()
   } finally {
     vi.unstubAllEnvs()
     rmSync(home, { recursive: true })

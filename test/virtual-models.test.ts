@@ -235,7 +235,7 @@ describe("a fallback", () => {
   })
 
   test("streams from the next model when the first fails before its first byte", async () => {
-    await create("talks", { fallback: ["silent", "umpire-chat"] })
+    await create("talks", { fallback: ["silent", "smollm2-135m-instruct"] })
     const body = {
       model: "talks",
       stream: true,
@@ -244,12 +244,12 @@ describe("a fallback", () => {
     }
     const response = await server.post("/v1/chat/completions", body)
     expect(response.status).toBe(200)
-    expect(await response.text()).toMatch(/"model":"umpire-chat"[\s\S]*data: \[DONE\]/)
+    expect(await response.text()).toMatch(/"model":"smollm2-135m-instruct"[\s\S]*data: \[DONE\]/)
     const { model, virtual_model, stages } = await recordOf(response.headers.get("x-umpire-sequence") ?? "")
-    expect([model, virtual_model]).toEqual(["umpire-chat", "talks"])
+    expect([model, virtual_model]).toEqual(["smollm2-135m-instruct", "talks"])
     expect(stages.map((stage) => [stage.model, stage.result === "success", stage.cost === "0"])).toEqual([
       ["silent", false, true],
-      ["umpire-chat", true, false],
+      ["smollm2-135m-instruct", true, false],
     ])
   })
 

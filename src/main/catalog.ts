@@ -29,13 +29,19 @@ const shippedModels = [
       "The small embedded decision model of 33M parameters: half the cost of umpire-decide, less often right.",
   },
   {
-    sku: "umpire-chat",
-    file: "umpire-chat.gguf",
-    description: "The small embedded language model for chat; umpire-decide decides better.",
+    sku: "smollm2-135m-instruct",
+    file: "smollm2-135m-instruct.gguf",
+    developer: "HuggingFaceTB",
+    release_date: "2024-11-01",
+    description:
+      "SmolLM2 135M Instruct (Apache-2.0), a very small chat model that runs anywhere: fluent, often wrong.",
   },
 ] as const
-/** What both were called when they were one model. */
-const aliases = [{ name: "umpire-nano", decisions: "umpire-decide", generation: "umpire-chat" }] as const
+/** The first stands for the chat model that ships; the second is what it and umpire-decide were called when they were one. */
+const aliases = [
+  { name: "umpire-chat", decisions: "smollm2-135m-instruct", generation: "smollm2-135m-instruct" },
+  { name: "umpire-nano", decisions: "umpire-decide", generation: "smollm2-135m-instruct" },
+] as const
 
 const tokensPerPrice = 1_000_000n
 const millisecondsPerPrice = 1_000n

@@ -5,7 +5,7 @@ import { CopyButton } from "../parts/copy-button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Notice } from "../parts/page.tsx"
 
-const shippedModel = "umpire-chat"
+const shippedModel = "smollm2-135m-instruct"
 const command = "umpire models pull hf:bartowski/Qwen_Qwen3-4B-GGUF:Q4_K_M"
 
 export function ShippedModelNotice({ model }: { model: string }): ReactNode {
@@ -21,7 +21,8 @@ export function ShippedModelNotice({ model }: { model: string }): ReactNode {
           </Button>
         }
       >
-        {shippedModel} is the small model that ships with Umpire. Its answers are short and often wrong.
+        {shippedModel} (135 million parameters, Apache-2.0) ships with Umpire to try the API without a
+        download. It writes fluently and is often wrong.
       </Notice>
       {adding ? <AddModel onClose={() => setAdding(false)} /> : null}
     </>

@@ -13,6 +13,7 @@ import {
   getLlama,
 } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
+import { withoutDefaultSystem } from "../chat-template.ts"
 import type { TemplateFacts } from "./chat-prompt.ts"
 import { DecodeRounds } from "./decode-rounds.ts"
 import { type Family, familyOf, marksOf } from "./families.ts"
@@ -74,9 +75,9 @@ export async function openLlama(
   return { llama, model }
 }
 
-/** What a request that names no temperature gets: small models wander at 1, very small ones at 0.7. */
+/** What a request that names no temperature gets: small models wander at 1, very small ones at anything above 0. */
 const TEMPERATURE_DEFAULT = 0.7
-const SMALL_MODEL_TEMPERATURE = 0.2
+const SMALL_MODEL_TEMPERATURE = 0
 const SMALL_MODEL_BYTES_MAX = 512 * 1024 * 1024
 
 export class LocalModel {
@@ -241,7 +242,8 @@ function templateFacts(model: LlamaModel): TemplateFacts {
       ggml?: { tokens?: readonly string[]; token_type?: readonly number[] }
     }
   }
-  const template = tokenizer?.chat_template
+  const own = tokenizer?.chat_template
+  const template = own === undefined ? undefined : withoutDefaultSystem(own)
   return {
     template,
     family: familyOf(template),

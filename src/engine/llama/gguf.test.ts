@@ -19,11 +19,11 @@ async function fileOf(bytes: Buffer): Promise<string> {
 
 test("the default model's facts are read without loading it", async () => {
   expect(await readGguf(defaultModelFile)).toMatchObject({
-    architecture: "qwen3",
-    contextTokensMax: 4096,
-    parameterCount: 58_739_200,
-    quantization: "Q8_0",
-    keyValueWidth: 256,
+    architecture: "llama",
+    contextTokensMax: 8192,
+    parameterCount: 134_515_008,
+    quantization: "Q4_1",
+    keyValueWidth: 192,
     chatTemplate: expect.stringContaining("<|im_start|>"),
   })
 })

@@ -2,6 +2,7 @@
 import type { FileHandle } from "node:fs/promises"
 import { open } from "node:fs/promises"
 import type { ModelFacts } from "../engine.ts"
+import { withoutDefaultSystem } from "../chat-template.ts"
 
 const WINDOW_BYTES = 1 << 20
 const STRING_BYTES_MAX = 16 << 20
@@ -248,13 +249,14 @@ function summarize(
   const valueWidth = of("attention.value_length") ?? headWidth
   const version = text(entries, "general.version")
   const name = text(entries, "general.name") ?? "unnamed"
+  const ownTemplate = text(entries, "tokenizer.chat_template")
   return {
     architecture,
     name: version === undefined ? name : `${name} ${version}`,
     contextTokensMax,
     parameterCount,
     quantization: QUANTIZATIONS[numeric(entries, "general.file_type") ?? -1] ?? "unknown",
-    chatTemplate: text(entries, "tokenizer.chat_template"),
+    chatTemplate: ownTemplate === undefined ? undefined : withoutDefaultSystem(ownTemplate),
     keyValueWidth: (keyValueHeads * (keyWidth + valueWidth)) / 2,
   }
 }

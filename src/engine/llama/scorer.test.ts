@@ -52,7 +52,8 @@ function sampled<Value>(values: readonly Value[]): Value[] {
 
 // Weights of 8 bits round the activations to 8 bits too, which answers feel in the third decimal (measured: 6e-3).
 const models = [
-  { name: "the default model", file: () => defaultModelFile, tolerance: 0.02 },
+  // Weights of 4 bits are multiplied with values of 8 bits, which are rounded otherwise in another batch.
+  { name: "the default model", file: () => defaultModelFile, tolerance: 0.05 },
   { name: "random weights in F16", file: () => randomModel("tiny-f16"), tolerance: 1e-3 },
   { name: "random weights in F32", file: () => randomModel("tiny-f32"), tolerance: 1e-3 },
 ]
