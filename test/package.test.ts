@@ -10,7 +10,7 @@ import { readLock, runtimePackages } from "../scripts/locked-packages.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 const root = join(import.meta.dirname, "..")
-const installedBytesMax = 560_000_000
+const installedBytesMax = 600_000_000
 const firstStartKilobytesMax = 500_000
 
 interface PackageManifest {
