@@ -108,7 +108,7 @@ export function tryingTests(scene: Scene): void {
       // The last answers stay until both models have answered.
       const records = scene.page.getByRole("status", { name: "Result" }).getByRole("link", { name: /^seq_/ })
       await records.nth(1).waitFor()
-      const names = scene.page.getByRole("region", { name: "Answers" }).getByTitle(/^umpire-/)
+      const names = scene.page.getByRole("region", { name: "Answers" }).getByTitle(/^(?:umpire|smollm2)-/)
       await expect
         .poll(async () => await names.allTextContents())
         .toEqual(["umpire-decide", "smollm2-135m-instruct"])
