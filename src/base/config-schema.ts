@@ -30,12 +30,6 @@ const BatchesConfig = z.strictObject({
   concurrency: whole(0, 1_000)
     .default(16)
     .describe("Lines of batches that this gateway runs at once while nothing else runs; 0 runs none here."),
-  beside_live_percent: whole(1, 100)
-    .default(1)
-    .describe(
-      "Share of the time that lines of batches run, one by one, beside live requests of the last two seconds; " +
-        "100 holds none back.",
-    ),
 })
 
 /** Payment providers, invoices, and what happens while the database is unavailable. */
@@ -94,9 +88,6 @@ const ContentConfig = z.strictObject({
     "Keys of kept content, 32 bytes in Base64 each, separated by commas: the first encrypts, all decrypt. " +
       "Without it the embedded database has a key file in data_dir, and PostgreSQL keeps no content.",
   ),
-  journal_size_max_mib: whole(16, 1_048_576)
-    .default(256)
-    .describe("Most content that may wait for the database; beyond it content is dropped and counted."),
 })
 
 /** Where the installation keeps its records. */

@@ -53,6 +53,8 @@ const mebibyte = 1024 * 1024
 /** A reader waits no longer for what was answered just now: to be stored, and to be redacted by a question set. */
 const storedMsMax = 10_000
 const redactedMsMax = 2_000
+/** Of content that waits for the database; beyond it content is dropped and counted. */
+const journalBytesMax = 256 * mebibyte
 
 export const contentDirectory = (dataDirectory: string): string => join(dataDirectory, "content")
 
@@ -64,7 +66,7 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
     consumers: [contentConsumer],
     newGatewayId: () => needs.gatewayId,
     durability: config.journal.durability,
-    bytesMax: config.content.journal_size_max_mib * mebibyte,
+    bytesMax: journalBytesMax,
     lineBytesMax: contentLineMax,
     clock,
   })

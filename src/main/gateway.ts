@@ -22,6 +22,9 @@ import { type Routing, openRouting, remoteEngines } from "./routing.ts"
 
 export type Core = App & LocalModels & Access
 
+/** Of the time, for lines of batches beside live requests. */
+const batchShare = 0.01
+
 export interface Gateway {
   readonly money: Money
   readonly analytics: Analytics
@@ -45,7 +48,7 @@ export async function openGateway(core: Core): Promise<Gateway> {
       findContentStates(database, organizationId, seqIds, new Date(clock.nowMs())),
   }
   const analytics = use(await openAnalytics({ config, journal: money.journal, content: states, clock, log }))
-  const liveTraffic = new LiveTraffic(clock, { batchShare: config.batches.beside_live_percent / 100 })
+  const liveTraffic = new LiveTraffic(clock, { batchShare })
   const routing = use(
     await openRouting({
       ...core,
