@@ -117,7 +117,11 @@ class Check {
     if (namespace !== null && !Object.hasOwn(variables, namespace.split(".")[0] ?? "")) {
       const functions = this.#scope.functions.find(`${namespace}.${name}`)
       if (functions)
-        return this.#resolve([...functions], name, undefined, this.#all(call, variables, depth), expr)
+        return this.#resolve([...functions], name, {
+          target: undefined,
+          types: this.#all(call, variables, depth),
+          expr,
+        })
     }
     const targetType = target ? this.typeOf(target, variables, depth) : undefined
     const types = this.#all(call, variables, depth)
@@ -125,7 +129,7 @@ class Check {
     if (operator) return operator(types, expr)
     const functions = this.#scope.functions.find(name)
     if (!functions) throw new CelMistake(`there is no function ${name}`, expr.id)
-    return this.#resolve([...functions], name, targetType, types, expr)
+    return this.#resolve([...functions], name, { target: targetType, types, expr })
   }
 
   #all(call: Expr_Call, variables: Variables, depth: Depth): TypeName[] {
@@ -136,9 +140,11 @@ class Check {
   #resolve(
     overloads: readonly CelFunc[],
     name: string,
-    target: TypeName | undefined,
-    types: readonly TypeName[],
-    expr: Expr,
+    {
+      target,
+      types,
+      expr,
+    }: { readonly target: TypeName | undefined; readonly types: readonly TypeName[]; readonly expr: Expr },
   ): TypeName {
     const fitting = overloads.filter(
       (overload) =>

@@ -47,7 +47,7 @@ export function modelHandlers(deps: ModelDeps): Handlers<typeof modelTable> {
       const model = requireModel(deps.catalog, call.body.model_sku)
       return await change(deps, call, async (scoped) => {
         const requestedBy = await creatorOf(scoped.sql, principal)
-        return toRequest(await request(scoped, deps, organizationId, model, requestedBy))
+        return toRequest(await request(scoped, deps, { organizationId, model, requestedBy }))
       })
     },
   }
@@ -107,9 +107,11 @@ export async function decideModelAccess(
 async function request(
   { sql, now, audit, invalidate }: ChangeScope,
   { ids }: ModelDeps,
-  organizationId: string,
-  model: Model,
-  requestedBy: string | null,
+  {
+    organizationId,
+    model,
+    requestedBy,
+  }: { readonly organizationId: string; readonly model: Model; readonly requestedBy: string | null },
 ): Promise<ModelAccess> {
   const modelSku = model.sku
   if (model.public) throw new Fault("conflict", `Cannot ask for ${modelSku}: every organization may use it`)

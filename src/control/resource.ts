@@ -114,7 +114,7 @@ export async function add<Item extends ResourceRow, New, Changes>(
   const given = await fields(scope)
   if ((await table.count(sql, organizationId)) >= limit.max) throw new Fault("conflict", limit.refusal)
   const item = await table.insert(sql, { id, organizationId, createdAt: now, updatedAt: now }, given)
-  await record(scope, described, "create", item, { after: audited(item) })
+  await record(scope, described, { verb: "create", item, views: { after: audited(item) } })
   return item
 }
 
@@ -129,7 +129,7 @@ export async function replace<Item extends ResourceRow, New, Changes>(
 ): Promise<Item> {
   const { table, noun, audited } = described
   const after = found(await table.update(scope.sql, before.id, { ...changes, updatedAt: scope.now }), noun)
-  await record(scope, described, verb, after, difference(audited(before), audited(after)))
+  await record(scope, described, { verb, item: after, views: difference(audited(before), audited(after)) })
   return after
 }
 
@@ -139,15 +139,13 @@ export async function remove<Item extends ResourceRow, New, Changes>(
   item: Item,
 ): Promise<void> {
   await described.table.remove(scope.sql, item.id)
-  await record(scope, described, "delete", item, { before: described.audited(item) })
+  await record(scope, described, { verb: "delete", item, views: { before: described.audited(item) } })
 }
 
 async function record<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
   { type, invalidates }: Resource<Item, unknown, New, Changes>,
-  verb: string,
-  item: Item,
-  views: AuditedViews,
+  { verb, item, views }: { readonly verb: string; readonly item: Item; readonly views: AuditedViews },
 ): Promise<void> {
   await scope.audit(`${type}.${verb}`, item, views)
   if (invalidates) scope.invalidate(invalidates(item))

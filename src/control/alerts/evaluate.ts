@@ -99,7 +99,7 @@ async function evaluate(deps: EvaluationDeps, rule: AlertRule): Promise<void> {
     if (!current || current.version !== rule.version || current.state !== rule.state) return []
     await noteEvaluation(sql, rule, found, now)
     const state = changeOf(rule.state, found.state)
-    return state === null ? [] : await raise(deps, sql, rule, { ...found, state }, now)
+    return state === null ? [] : await raise(deps, { ...found, state }, { sql, rule, now })
   })
   for (const id of sent) deps.invalidate({ table: "deliveries", id })
 }
@@ -113,10 +113,8 @@ function changeOf(before: AlertRule["state"], after: AlertRule["state"]): Alert[
 /** Answers the ids of its deliveries. */
 async function raise(
   { ids }: EvaluationDeps,
-  sql: Sql,
-  rule: AlertRule,
   { state, value, detail }: Pick<Alert, "state" | "value" | "detail">,
-  now: Date,
+  { sql, rule, now }: { readonly sql: Sql; readonly rule: AlertRule; readonly now: Date },
 ): Promise<string[]> {
   const { organizationId, name, kind, threshold } = rule
   const id = ids.next("evt")

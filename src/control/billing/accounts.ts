@@ -143,18 +143,16 @@ export async function refreshPaymentMethod(deps: BillingDeps, account: BillingAc
       { paymentMethodId: found?.id ?? null, paymentMethodDescription: found?.description ?? null },
       now,
     )
-    await auditSystem(
-      deps,
-      sql,
-      account.id,
-      {
+    await auditSystem(deps, sql, {
+      billingAccountId: account.id,
+      event: {
         action: "billing.payment_method_changed",
         resource: { type: "billing_account", id: account.id },
         before: { payment_method_description: account.paymentMethodDescription },
         after: { payment_method_description: found?.description ?? null },
       },
-      now,
-    )
+      at: now,
+    })
   })
   deps.invalidate({ table: "billing_accounts", id: account.id })
 }

@@ -141,7 +141,7 @@ async function refill(deps: BillingDeps, call: Given, amountCents: number) {
   })
   const outcome = await chargePurchase(deps, account, purchase)
   return await change(deps, call, async ({ sql, audit }) => {
-    const settled = await settlePurchase(deps, sql, purchase.id, outcome, "caller")
+    const settled = await settlePurchase(deps, sql, { id: purchase.id, outcome, auditedBy: "caller" })
     await audit(
       "billing.refill",
       { organizationId, id: purchase.id, resourceType: "credit_purchase" },

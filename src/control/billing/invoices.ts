@@ -74,7 +74,11 @@ async function issueInvoice(
     await insertInvoice(sql, invoice, content.lines)
     const resource = { type: "invoice", id }
     const after = { number: invoice.number, amount_due_cents: Number(invoice.dueCents) }
-    await auditSystem(deps, sql, billingAccountId, { action: "billing.invoice_issued", resource, after }, now)
+    await auditSystem(deps, sql, {
+      billingAccountId,
+      event: { action: "billing.invoice_issued", resource, after },
+      at: now,
+    })
     return invoice
   })
 }

@@ -58,9 +58,11 @@ interface SystemAuditEvent {
 export async function auditSystem(
   { ids }: Pick<BillingDeps, "ids">,
   sql: Sql,
-  billingAccountId: string,
-  event: SystemAuditEvent,
-  at: Date,
+  {
+    billingAccountId,
+    event,
+    at,
+  }: { readonly billingAccountId: string; readonly event: SystemAuditEvent; readonly at: Date },
 ): Promise<void> {
   const organizations = await listOrganizationsOfBillingAccount(sql, billingAccountId)
   // Ascending ids, as everyone locks the chains.

@@ -105,7 +105,7 @@ export async function chargePurchase(
 export async function buy(deps: BillingDeps, order: PurchaseOrder): Promise<Purchase> {
   const purchase = await orderPurchase(deps, order)
   const outcome = await chargePurchase(deps, order.account, purchase)
-  return await deps.database.transaction((sql) => settlePurchase(deps, sql, purchase.id, outcome))
+  return await deps.database.transaction((sql) => settlePurchase(deps, sql, { id: purchase.id, outcome }))
 }
 
 /**
@@ -116,9 +116,15 @@ export async function buy(deps: BillingDeps, order: PurchaseOrder): Promise<Purc
 export async function settlePurchase(
   deps: BillingDeps,
   sql: Sql,
-  id: string,
-  outcome: ChargeOutcome,
-  auditedBy: "system" | "caller" = "system",
+  {
+    id,
+    outcome,
+    auditedBy = "system",
+  }: {
+    readonly id: string
+    readonly outcome: ChargeOutcome
+    readonly auditedBy?: "system" | "caller" | undefined
+  },
 ): Promise<Purchase> {
   const before = await lockPurchase(sql, id)
   if (!before) throw new Error(`Cannot settle the purchase ${id}: there is none`)
@@ -138,7 +144,7 @@ export async function settlePurchase(
   )
   if (outcome.status === before.status) return changed ?? before
   await applyOutcome(sql, changed ?? before, now)
-  if (auditedBy === "system") await auditOutcome(deps, sql, changed ?? before, before.status, now)
+  if (auditedBy === "system") await auditOutcome(deps, changed ?? before, { sql, was: before.status, now })
   return changed ?? before
 }
 
@@ -172,10 +178,8 @@ async function applyOutcome(sql: Sql, purchase: Purchase, now: Date): Promise<vo
 
 async function auditOutcome(
   deps: BillingDeps,
-  sql: Sql,
   { id, billingAccountId, status, amountCents }: Purchase,
-  was: Purchase["status"],
-  now: Date,
+  { sql, was, now }: { readonly sql: Sql; readonly was: Purchase["status"]; readonly now: Date },
 ): Promise<void> {
   const event = {
     action: `billing.purchase_${status}`,
@@ -183,7 +187,7 @@ async function auditOutcome(
     before: { status: was },
     after: { status, amount_in_cents: Number(amountCents) },
   }
-  await auditSystem(deps, sql, billingAccountId, event, now)
+  await auditSystem(deps, sql, { billingAccountId, event, at: now })
 }
 
 async function credit(sql: Sql, purchase: Purchase, now: Date): Promise<void> {
@@ -225,7 +229,7 @@ export async function reconcile(deps: BillingDeps, purchase: Purchase): Promise<
     createdAt: purchase.createdAt,
   })
   const outcome = found ?? unheardOf(purchase, deps.clock.nowMs())
-  return await deps.database.transaction((sql) => settlePurchase(deps, sql, purchase.id, outcome))
+  return await deps.database.transaction((sql) => settlePurchase(deps, sql, { id: purchase.id, outcome }))
 }
 
 function unheardOf(purchase: Purchase, nowMs: number): ChargeOutcome {

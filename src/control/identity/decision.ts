@@ -86,7 +86,7 @@ async function verify(
   const revision = `${id}:${policyRevision}`
   if (evidence.kind === "token") {
     if (config.type !== "oidc") throw new Refusal("the provider takes certificates, not tokens")
-    return await verifyOidcToken(evidence.token, config, keySets, revision, nowMs)
+    return await verifyOidcToken(evidence.token, config, { keySets, cacheKey: revision, nowMs })
   }
   if (config.type !== "x509") throw new Refusal("the provider takes tokens, not certificates")
   return evidence.kind === "handshake"

@@ -60,7 +60,7 @@ export function createTokenExchange(deps: TokenExchangeDeps): TokenExchange {
       const { providerId, evidence } = readParameters(parameters, presented)
       const known = providerId === null ? null : await deps.providers.find(providerId)
       const issued = await exchange(deps, known, evidence).catch(async (error: unknown) => {
-        if (error instanceof Refused) await recordRefusal(deps, known, error, request, limit)
+        if (error instanceof Refused) await recordRefusal(deps, error, { known, request, limit })
         throw error
       })
       deps.onExchanged("issued")
@@ -200,10 +200,16 @@ const unknownProvider = "none"
 /** A refusal is returned even when it cannot be recorded: an unavailable store changes no decision about access. */
 async function recordRefusal(
   deps: TokenExchangeDeps,
-  known: KnownProvider | null,
   { record }: Refused,
-  request: ExchangeRequest,
-  limit: ReturnType<typeof createRefusalLimit>,
+  {
+    known,
+    request,
+    limit,
+  }: {
+    readonly known: KnownProvider | null
+    readonly request: ExchangeRequest
+    readonly limit: ReturnType<typeof createRefusalLimit>
+  },
 ): Promise<void> {
   const turn = limit.take(known?.provider.id ?? unknownProvider)
   if (!turn) return

@@ -24,9 +24,11 @@ const algorithms = [
 export async function verifyOidcToken(
   token: string,
   config: OidcConfig,
-  keySets: KeySets,
-  cacheKey: string,
-  nowMs: number,
+  {
+    keySets,
+    cacheKey,
+    nowMs,
+  }: { readonly keySets: KeySets; readonly cacheKey: string; readonly nowMs: number },
 ): Promise<Assertion> {
   const kid = readKeyId(token)
   const set = await keySets.find(cacheKey, config, kid)

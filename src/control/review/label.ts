@@ -51,7 +51,12 @@ export async function giveLabel(
   if (known) {
     const labels = decodeLabels(known.labels)
     const old = Object.hasOwn(labels, item.question) ? labels[item.question] : undefined
-    await writeLabel(sql, set.id, known.id, item.question, isDisputed ? null : label, now)
+    await writeLabel(sql, set.id, {
+      exampleId: known.id,
+      question: item.question,
+      label: isDisputed ? null : label,
+      now,
+    })
     await checkStorage(sql, set, "labels")
     return { exampleId: known.id, isNew: false, labelBefore: old === undefined ? null : JSON.stringify(old) }
   }
@@ -87,17 +92,29 @@ export async function takeBack(
   if (review.exampleId === null) return
   // Written by giveLabel above.
   const before = review.labelBefore === null ? null : (JSON.parse(review.labelBefore) as Label)
-  await writeLabel(sql, item.setId, review.exampleId, item.question, before, now)
+  await writeLabel(sql, item.setId, {
+    exampleId: review.exampleId,
+    question: item.question,
+    label: before,
+    now,
+  })
 }
 
 /** An example of reviewers that has no labels left is deleted; one that was deleted meanwhile stays so. */
 async function writeLabel(
   sql: Sql,
   setId: string,
-  exampleId: string,
-  question: string,
-  label: Label | null,
-  now: Date,
+  {
+    exampleId,
+    question,
+    label,
+    now,
+  }: {
+    readonly exampleId: string
+    readonly question: string
+    readonly label: Label | null
+    readonly now: Date
+  },
 ): Promise<void> {
   const example = await findExample(sql, setId, exampleId)
   if (!example) return

@@ -42,7 +42,11 @@ export function createWebhookSender({
       const dispatcher = url.startsWith("http:") ? plain : secure
       const timeout = AbortSignal.timeout(timeoutMs)
       try {
-        const status = await post(url, body, headers, dispatcher, AbortSignal.any([timeout, stop]))
+        const status = await post(url, body, {
+          headers,
+          dispatcher,
+          signal: AbortSignal.any([timeout, stop]),
+        })
         return { status, error: statusError(status) }
       } catch (error) {
         if (stop.aborted) throw error
@@ -57,9 +61,15 @@ export function createWebhookSender({
 async function post(
   url: string,
   text: string,
-  headers: Readonly<Record<string, string>>,
-  dispatcher: Agent,
-  signal: AbortSignal,
+  {
+    headers,
+    dispatcher,
+    signal,
+  }: {
+    readonly headers: Readonly<Record<string, string>>
+    readonly dispatcher: Agent
+    readonly signal: AbortSignal
+  },
 ): Promise<number> {
   const { statusCode, body } = await request(url, {
     method: "POST",

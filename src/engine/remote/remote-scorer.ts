@@ -33,7 +33,7 @@ export function remoteScorer(client: HttpClient, dialect: Dialect, model: Remote
   if (!tokenize || !score) return unable()
   let opening: Promise<Ready> | null = null
   const ready = async (signal: AbortSignal): Promise<Ready> => {
-    const current = (opening ??= open(client, dialect, tokenize, model, signal))
+    const current = (opening ??= open(client, dialect, { call: tokenize, model, signal }))
     // A worker that was unreachable may answer the next time.
     current.catch(() => (opening = null))
     return await current
@@ -68,12 +68,15 @@ async function refuse(): Promise<never> {
 async function open(
   client: HttpClient,
   dialect: Dialect,
-  call: TokenizeCall,
-  model: RemoteScoredModel,
-  signal: AbortSignal,
+  {
+    call,
+    model,
+    signal,
+  }: { readonly call: TokenizeCall; readonly model: RemoteScoredModel; readonly signal: AbortSignal },
 ): Promise<Ready> {
   const { head, tail } = await frameOf(client, dialect, model, signal)
-  const ids = async (text: string): Promise<number[]> => await tokens(client, call, model.name, text, signal)
+  const ids = async (text: string): Promise<number[]> =>
+    await tokens(client, call, { model: model.name, text, signal })
   const single = async (texts: readonly string[]): Promise<Set<number>> => {
     const found = await Promise.all(texts.map(ids))
     return new Set(found.flatMap((one) => (one.length === 1 ? one : [])))
@@ -89,8 +92,8 @@ async function open(
     body: (text: string, name: string) => ({ ...call.body(text, name), parse_special: true }),
   }
   return {
-    head: head === "" ? [] : await tokens(client, special, model.name, head, signal),
-    tail: tail === "" ? [] : await tokens(client, special, model.name, tail, signal),
+    head: head === "" ? [] : await tokens(client, special, { model: model.name, text: head, signal }),
+    tail: tail === "" ? [] : await tokens(client, special, { model: model.name, text: tail, signal }),
     yes,
     no,
   }
@@ -123,9 +126,7 @@ async function frameOf(
 async function tokens(
   client: HttpClient,
   call: TokenizeCall,
-  model: string,
-  text: string,
-  signal: AbortSignal,
+  { model, text, signal }: { readonly model: string; readonly text: string; readonly signal: AbortSignal },
 ): Promise<number[]> {
   const answer = (await client.json(call.path, call.body(text, model), signal)) as Record<string, unknown>
   const found = answer[call.field]
@@ -140,15 +141,13 @@ const specialLooking = /<[^<>\s]{1,64}>|\[\/?[A-Z_]{2,32}\]/g
 async function plainTokens(
   client: HttpClient,
   call: TokenizeCall,
-  model: string,
-  text: string,
-  signal: AbortSignal,
+  { model, text, signal }: { readonly model: string; readonly text: string; readonly signal: AbortSignal },
 ): Promise<number[]> {
   const cuts = [...text.matchAll(specialLooking)].map(({ index }) => index + 1)
   const pieces = [0, ...cuts].map((start, place) => text.slice(start, cuts[place] ?? text.length))
   const found: number[] = []
   for (const piece of pieces)
-    if (piece !== "") found.push(...(await tokens(client, call, model, piece, signal)))
+    if (piece !== "") found.push(...(await tokens(client, call, { model, text: piece, signal })))
   return found
 }
 
@@ -166,9 +165,12 @@ async function scoreBranches(
   { admit, signal }: EngineCall,
 ): Promise<Scored> {
   const { client, tokenize, model, frame } = deps
-  const prefix = [...frame.head, ...(await plainTokens(client, tokenize, model.name, evidence, signal))]
+  const prefix = [
+    ...frame.head,
+    ...(await plainTokens(client, tokenize, { model: model.name, text: evidence, signal })),
+  ]
   const suffixes = await inGroups(branches, CONCURRENCY_MAX, async (branch) => [
-    ...(await plainTokens(client, tokenize, model.name, promptText(branch), signal)),
+    ...(await plainTokens(client, tokenize, { model: model.name, text: promptText(branch), signal })),
     ...frame.tail,
   ])
   const longest = Math.max(0, ...suffixes.map((suffix) => suffix.length))

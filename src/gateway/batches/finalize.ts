@@ -27,9 +27,9 @@ export async function finalizeBatch(
   const { database, storage } = deps
   const all = await listParts(database, batch.id)
   const found: Found = { completed: 0, cut: 0, inputDamage: null }
-  const output = await storage.stage(select(deps, batch, all, signal, "output", found))
+  const output = await storage.stage(select(deps, batch, { all, signal, file: "output", found }))
   const errors = await storage
-    .stage(select(deps, batch, all, signal, "errors", found))
+    .stage(select(deps, batch, { all, signal, file: "errors", found }))
     .catch(async (error: unknown) => {
       await output.discard()
       throw error
@@ -105,10 +105,17 @@ export function damagedInput({ message }: BlobDamaged): string {
 async function* select(
   deps: FinalizeDeps,
   batch: Batch,
-  all: readonly BatchPart[],
-  signal: AbortSignal,
-  file: "output" | "errors",
-  found: Found,
+  {
+    all,
+    signal,
+    file,
+    found,
+  }: {
+    readonly all: readonly BatchPart[]
+    readonly signal: AbortSignal
+    readonly file: "output" | "errors"
+    readonly found: Found
+  },
 ): AsyncGenerator<Buffer> {
   const isOutput = file === "output"
   let bytes = 0

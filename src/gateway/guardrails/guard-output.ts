@@ -91,7 +91,7 @@ async function* hold(
           ({ start, end }) =>
             (start < 0 && end > overlap) || (!isLast && start < leaving && end === window.length),
         )
-      isBlocked = isCut || !(await passes(held, window, recognized, rule, check))
+      isBlocked = isCut || !(await passes(held, window, { spans: recognized, rule, check }))
       if (isBlocked) continue
       yield* held.take(leaving)
       taken += window.slice(0, leaving)
@@ -123,9 +123,11 @@ function within(spans: readonly Span[], from: number, length: number): Span[] {
 async function passes(
   held: HeldText,
   window: string,
-  spans: readonly Span[],
-  rule: OutputRule,
-  check: Check,
+  {
+    spans,
+    rule,
+    check,
+  }: { readonly spans: readonly Span[]; readonly rule: OutputRule; readonly check: Check },
 ): Promise<boolean> {
   if (!isRedacting(rule)) return spans.length === 0 && !(await check(window.toWellFormed()))
   const recognized = spans.map(({ start, end }) => ({ start: Math.max(0, start), end }))

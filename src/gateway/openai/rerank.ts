@@ -43,7 +43,7 @@ export function rerankHandler(deps: InferenceDeps): Handler<typeof createRerank>
         return { model: turn.model, ...found }
       })
       await metered.succeed(usage, () => outputContent(model.sku))
-      return reranking(deps.ids.next("rerank"), model.sku, body, texts, { scores, usage })
+      return reranking(body, { scores, usage }, { id: deps.ids.next("rerank"), model: model.sku, texts })
     })
 }
 
@@ -112,11 +112,9 @@ function cosine(a: Float32Array, b: Float32Array): number {
 }
 
 function reranking(
-  id: string,
-  model: string,
   { top_n, return_documents }: RerankRequest,
-  texts: readonly string[],
   { scores, usage: { inputTokens } }: Relevance,
+  { id, model, texts }: { readonly id: string; readonly model: string; readonly texts: readonly string[] },
 ): Reranking {
   const results = scores
     .map((relevance_score, index) => ({ index, relevance_score }))
