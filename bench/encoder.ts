@@ -123,7 +123,10 @@ async function startServer(program: string): Promise<{ scorer: ScoreEngine; stop
   const options = { modelFile: defaultModelFile, threads: availableParallelism(), backend: "cpu" } as const
   const running = await LlamaServer.start(program, Number(values.slots), options)
   const model = { name: "chat", contextTokensMax: 4096, quantization: "Q8_0", file: null }
-  const remote = openRemoteWorker({ url: running.url }, "llama-server", model, { firstByteMs: 3_600_000 })
+  const remote = openRemoteWorker({ url: running.url }, "llama-server", {
+    model,
+    times: { firstByteMs: 3_600_000 },
+  })
   const stop = async (): Promise<void> => {
     await remote.close()
     await running.stop()

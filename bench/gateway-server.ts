@@ -130,7 +130,7 @@ async function serveUmpire(): Promise<Served> {
   const catalog = await loadCatalog([], { dataDirectory: config.data_dir })
   const database = await openDatabase(config)
   await migrate(database)
-  await firstStart(database, { key: bootstrapKey }, clock, ids)
+  await firstStart(database, { key: bootstrapKey }, { clock, ids })
   const lastUsed = openLastUsed(database, log)
   const organizations = await openOrganizations(database, clock, config.billing.outage_grace_s * 1000)
   const principals = await openPrincipals({ organizations, database, clock, lastUsed })

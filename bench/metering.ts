@@ -101,7 +101,7 @@ async function openScene(
   const config = loadConfig(environment, folder)
   const database = await openDatabase(config)
   await migrate(database)
-  await firstStart(database, { key: bootstrapKey }, clock, ids)
+  await firstStart(database, { key: bootstrapKey }, { clock, ids })
   const lastUsed = openLastUsed(database, silentLog)
   const organizations = await openOrganizations(database, clock, 0)
   const principals = await openPrincipals({ organizations, database, clock, lastUsed })

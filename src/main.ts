@@ -167,12 +167,15 @@ const commands: Commands = {
 
 export async function main(argv: readonly string[]): Promise<number> {
   const { stdout, stderr, stdin, env } = process
-  return await runCli(commands, version, argv, {
-    stdout,
-    stderr,
-    stdin,
-    environment: env,
-    workingDirectory: process.cwd(),
+  return await runCli(commands, version, {
+    argv,
+    surroundings: {
+      stdout,
+      stderr,
+      stdin,
+      environment: env,
+      workingDirectory: process.cwd(),
+    },
   })
 }
 

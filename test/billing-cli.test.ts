@@ -15,7 +15,7 @@ import { boolean, row } from "../src/store/rows.ts"
 let database: Database
 beforeAll(async () => {
   database = await openTestDatabase()
-  await firstStart(database, {}, systemClock, createIds())
+  await firstStart(database, {}, { clock: systemClock, ids: createIds() })
 })
 afterAll(async () => await database.close())
 
@@ -40,8 +40,10 @@ async function billing(...given: string[]): Promise<{ status: number; stdout: st
       },
     },
     "0",
-    ["billing", ...given],
-    { stdout, stderr, stdin: process.stdin, environment: {}, workingDirectory: "" },
+    {
+      argv: ["billing", ...given],
+      surroundings: { stdout, stderr, stdin: process.stdin, environment: {}, workingDirectory: "" },
+    },
   )
   return { status, stdout: stdout.text, stderr: stderr.text }
 }

@@ -95,7 +95,7 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
   const database = await openTestDatabase()
   const clock = new ManualClock(startMs)
   const ids = createIds(clock)
-  await firstStart(database, { key: bootstrapKey }, clock, ids)
+  await firstStart(database, { key: bootstrapKey }, { clock, ids })
   const lastUsed = openLastUsed(database, silentLog)
   const organizations = await openOrganizations(database, clock, 0)
   const principals = await openPrincipals({ organizations, database, clock, lastUsed })
@@ -203,8 +203,7 @@ async function createCustomer(
   const accountId = await openAccount(
     database,
     { email: "owner@example.com", provider: "local", startingCredit: true },
-    now,
-    ids,
+    { now, ids },
   )
   await insertOrganization(database, {
     id: organizationId,

@@ -74,7 +74,7 @@ export async function startIdentityServer(
   const clock = options.clock ?? systemClock
   const ids = createIds(clock)
   const log = silentLog
-  await firstStart(database, { key: bootstrapKey }, clock, ids)
+  await firstStart(database, { key: bootstrapKey }, { clock, ids })
   const [organization] = await row({ id: text }).all(
     database,
     "SELECT id FROM organizations ORDER BY id LIMIT 1",

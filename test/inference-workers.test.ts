@@ -45,7 +45,7 @@ afterAll(async () => {
 
 function open(dialect: DialectName, url = worker.url, times = patient): RemoteWorker {
   const model = { name: "nano", contextTokensMax: 2048, quantization: "Q8_0", file: defaultModelFile }
-  const remote = openRemoteWorker({ url }, dialect, model, times)
+  const remote = openRemoteWorker({ url }, dialect, { model, times })
   opened.push(remote)
   return remote
 }

@@ -91,7 +91,7 @@ const clock = systemClock
 const catalog = createCatalog([model])
 const database = await openDatabase(config)
 await migrate(database)
-await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
+await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, { clock, ids })
 const lastUsed = openLastUsed(database, log)
 const organizations = await openOrganizations(database, clock, config.billing.outage_grace_s * 1000)
 const principals = await openPrincipals({ organizations, database, clock, lastUsed })

@@ -65,7 +65,7 @@ class Check {
       case "selectExpr":
         return this.#select(expr, variables, depth)
       case "callExpr":
-        return this.#call(exprKind.value, expr, variables, depth)
+        return this.#call(exprKind.value, expr, { variables, depth })
       case "listExpr":
         for (const element of exprKind.value.elements) this.typeOf(element, variables, depth)
         return "list"
@@ -78,7 +78,7 @@ class Check {
         }
         return "map"
       case "comprehensionExpr":
-        return this.#comprehension(exprKind.value, expr, variables, depth)
+        return this.#comprehension(exprKind.value, expr, { variables, above: depth })
       default:
         throw new CelMistake("this form is not supported", expr.id)
     }
@@ -111,7 +111,11 @@ class Check {
     if (fields && !fields.includes(field)) throw new CelMistake(`${name} has no field ${field}`, expr.id)
   }
 
-  #call(call: Expr_Call, expr: Expr, variables: Variables, depth: Depth): TypeName {
+  #call(
+    call: Expr_Call,
+    expr: Expr,
+    { variables, depth }: { readonly variables: Variables; readonly depth: Depth },
+  ): TypeName {
     const { target, function: name } = call
     const namespace = target ? qualifiedName(target) : null
     if (namespace !== null && !Object.hasOwn(variables, namespace.split(".")[0] ?? "")) {
@@ -162,7 +166,11 @@ class Check {
     return another === undefined ? (only ?? "dyn") : "dyn"
   }
 
-  #comprehension(given: Expr_Comprehension, expr: Expr, variables: Variables, above: Depth): TypeName {
+  #comprehension(
+    given: Expr_Comprehension,
+    expr: Expr,
+    { variables, above }: { readonly variables: Variables; readonly above: Depth },
+  ): TypeName {
     const depth = { ...above, comprehensions: above.comprehensions + 1 }
     if (depth.comprehensions > comprehensionsMax)
       throw new CelMistake(`more than ${comprehensionsMax} loops inside one another`, expr.id)

@@ -39,7 +39,10 @@ export function loadConfig(environment: Environment, workingDirectory: string): 
   applyEnvironment(tree, environment)
   const parsed = Config.safeParse(tree)
   if (!parsed.success) throw new ConfigError(describeIssues(parsed.error))
-  return finish(parsed.data, environment, path ? dirname(path) : workingDirectory, workingDirectory)
+  return finish(parsed.data, environment, {
+    fileDirectory: path ? dirname(path) : workingDirectory,
+    workingDirectory,
+  })
 }
 
 /** Variables that look like settings and set nothing: misspelt, or of another version. */
@@ -155,8 +158,7 @@ function applyEnvironment(tree: Tree, environment: Environment): void {
 function finish(
   config: z.infer<typeof Config>,
   environment: Environment,
-  fileDirectory: string,
-  workingDirectory: string,
+  { fileDirectory, workingDirectory }: { readonly fileDirectory: string; readonly workingDirectory: string },
 ): Config {
   const { url, ...database } = config.database
   const { clickhouse_url, ...analytics } = config.analytics

@@ -39,7 +39,7 @@ export function createRedactor(patterns: readonly NamedPattern[]): Redactor {
   return {
     redact(text) {
       const found: Span[] = []
-      for (const { label, regex } of compiled) collect(found, regex, label, text)
+      for (const { label, regex } of compiled) collect(found, regex, { label, text })
       if (found.length === 0) return { text, count: 0 }
       return replace(text, merge(found))
     },
@@ -53,7 +53,11 @@ interface Span {
 }
 
 /** Every pattern sees the text as it came: what one matches cannot hide from another. */
-function collect(found: Span[], regex: RE2JS, label: string, text: string): void {
+function collect(
+  found: Span[],
+  regex: RE2JS,
+  { label, text }: { readonly label: string; readonly text: string },
+): void {
   const matcher = regex.matcher(text)
   while (matcher.find()) {
     const [start, end] = [matcher.start(), matcher.end()]

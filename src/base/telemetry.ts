@@ -66,7 +66,7 @@ export class Metrics {
   ): (labels: Labels) => (value: number) => void {
     const series = new Map<string, { readonly labels: Labels; readonly seen: Distribution }>()
     const lines = (): string[] =>
-      [...series.values()].flatMap(({ labels, seen }) => distributionLines(name, labels, buckets, seen))
+      [...series.values()].flatMap(({ labels, seen }) => distributionLines(name, seen, { labels, buckets }))
     this.#add({ name, help, type: "histogram", lines })
     return (labels) => {
       const key = drawLabels(labels)
@@ -118,9 +118,8 @@ function observe(seen: Distribution, buckets: readonly number[], value: number):
 
 function distributionLines(
   name: string,
-  labels: Labels,
-  buckets: readonly number[],
   { counts, sum, count }: Distribution,
+  { labels, buckets }: { readonly labels: Labels; readonly buckets: readonly number[] },
 ): string[] {
   const bucket = (upTo: string, value: number): string =>
     `${name}_bucket${drawLabels({ ...labels, le: upTo })} ${value}`

@@ -70,7 +70,7 @@ type Known = Map<string, Checked>
 
 /** What it can be used for. Throws VirtualModelError for cycles, missing members and rules that make no sense. */
 export function checkVirtual(find: FindNamed, virtual: VirtualModel): ReadonlySet<ModelUse> {
-  const { uses, models } = check(find, virtual, [], new Map())
+  const { uses, models } = check(find, virtual, { above: [], known: new Map() })
   if (models > virtualModelLimits.modelsMax)
     throw new VirtualModelError(
       `${virtual.name} comes to ${models} models; at most ${virtualModelLimits.modelsMax} can be tried for one request`,
@@ -78,7 +78,11 @@ export function checkVirtual(find: FindNamed, virtual: VirtualModel): ReadonlySe
   return uses
 }
 
-function check(find: FindNamed, virtual: VirtualModel, above: readonly string[], known: Known): Checked {
+function check(
+  find: FindNamed,
+  virtual: VirtualModel,
+  { above, known }: { readonly above: readonly string[]; readonly known: Known },
+): Checked {
   const path = [...above, virtual.name]
   if (above.includes(virtual.name))
     throw new VirtualModelError(`it leads back to itself: ${path.join(" -> ")}`)
@@ -93,7 +97,7 @@ function check(find: FindNamed, virtual: VirtualModel, above: readonly string[],
   const members = membersOf(rule).map((name) => {
     const named = find(name)
     if (!named) throw new VirtualModelError(`${virtual.name} names ${name}, which is not in the catalog`)
-    return isVirtual(named) ? check(find, named, path, known) : plain(named)
+    return isVirtual(named) ? check(find, named, { above: path, known }) : plain(named)
   })
   const uses = usesOf(virtual, members)
   const sum = members.reduce((total, { models }) => total + models, 0)

@@ -175,8 +175,10 @@ async function results(context: CliContext, server: Server, batch: BatchObject):
   const { output_file_id, error_file_id } = batch
   for (const file of [text(context, "out"), text(context, "errors")])
     if (file !== undefined) await refuseUnwritable(context, file)
-  if (output_file_id) await download(context, server, output_file_id, text(context, "out") ?? context.stdout)
-  if (error_file_id) await download(context, server, error_file_id, text(context, "errors") ?? context.stderr)
+  if (output_file_id)
+    await download(context, server, { id: output_file_id, target: text(context, "out") ?? context.stdout })
+  if (error_file_id)
+    await download(context, server, { id: error_file_id, target: text(context, "errors") ?? context.stderr })
   for (const { message } of batch.errors?.data ?? []) context.stderr.write(`${message}\n`)
   return exitOf(batch)
 }
@@ -185,8 +187,7 @@ async function results(context: CliContext, server: Server, batch: BatchObject):
 async function download(
   context: CliContext,
   server: Server,
-  id: string,
-  target: string | NodeJS.WritableStream,
+  { id, target }: { readonly id: string; readonly target: string | NodeJS.WritableStream },
 ): Promise<void> {
   const { body } = await request(server, `/v1/files/${id}/content`)
   if (!body) return

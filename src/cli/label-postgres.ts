@@ -41,9 +41,12 @@ export class LabelPostgres {
       await query(client, `DECLARE umpire_rows NO SCROLL CURSOR FOR ${this.#select}`)
       const first = await fetchRows(client)
       const columns = first.fields.map(({ name }) => name)
-      await loadTexts(table, columns, named, async (append) => {
-        for (let page = first; page.rows.length > 0; page = await fetchRows(client))
-          for (const row of page.rows) append(row)
+      await loadTexts(table, columns, {
+        named,
+        fill: async (append) => {
+          for (let page = first; page.rows.length > 0; page = await fetchRows(client))
+            for (const row of page.rows) append(row)
+        },
       })
       await query(client, "COMMIT")
     })
@@ -68,7 +71,7 @@ export class LabelPostgres {
     await this.#connected(async (client) => {
       await query(client, "BEGIN")
       await this.#createTable(client, target)
-      await insertRows(client, table, statement, quoted(target.into))
+      await insertRows(client, table, { statement, into: quoted(target.into) })
       await query(client, "COMMIT")
     })
   }
@@ -114,8 +117,7 @@ async function refuseExisting(client: pg.Client, into: string): Promise<void> {
 async function insertRows(
   client: pg.Client,
   table: LabelTable,
-  statement: string,
-  into: string,
+  { statement, into }: { readonly statement: string; readonly into: string },
 ): Promise<void> {
   const insert = await insertion(client, into)
   let rows: string[] = []

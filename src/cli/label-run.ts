@@ -43,7 +43,7 @@ export async function labelTexts(
   const pace = new Pace(concurrencyMax)
   // As many tasks as may ever run; how many of them ask at once is the pace's to say.
   await mapConcurrent(texts, { concurrency: concurrencyMax }, async ({ key, text }) => {
-    const labelled = await askPatiently(ask, pace, text, `label-${state.run}-${key}`)
+    const labelled = await askPatiently(ask, pace, { text, idempotencyKey: `label-${state.run}-${key}` })
     const isFailed = "error" in labelled
     await state.append(
       isFailed ? { k: key, e: labelled.error } : { k: key, t: labelled.tokens, a: labelled.answers },
@@ -56,8 +56,7 @@ export async function labelTexts(
 async function askPatiently(
   ask: LabelAsk,
   pace: Pace,
-  text: string,
-  idempotencyKey: string,
+  { text, idempotencyKey }: { readonly text: string; readonly idempotencyKey: string },
 ): Promise<Labelled | { readonly error: string }> {
   for (let attempt = 1; ;) {
     const beganMs = await pace.enter()

@@ -145,9 +145,12 @@ async function loadStdin(
     await loadFile(context, table, { path: table.stdinPath, format, named })
     return format
   }
-  await loadTexts(table, ["text"], named, async (append) => {
-    const lines = createInterface({ input: context.stdin, crlfDelay: Infinity })
-    for await (const line of lines) append([line])
+  await loadTexts(table, ["text"], {
+    named,
+    fill: async (append) => {
+      const lines = createInterface({ input: context.stdin, crlfDelay: Infinity })
+      for await (const line of lines) append([line])
+    },
   })
   return "csv"
 }
@@ -160,8 +163,11 @@ async function loadDirectory(table: LabelTable, path: string, named: readonly st
     .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
     .toSorted()
   if (files.length === 0) throw new UsageError("the directory holds no files")
-  await loadTexts(table, ["file", "text"], named, async (append) => {
-    for (const file of files) append([file, await readText(join(path, file))])
+  await loadTexts(table, ["file", "text"], {
+    named,
+    fill: async (append) => {
+      for (const file of files) append([file, await readText(join(path, file))])
+    },
   })
 }
 
@@ -183,12 +189,14 @@ type Append = (row: readonly (string | null)[]) => void
 export async function loadTexts(
   table: LabelTable,
   columns: readonly string[],
-  named: readonly string[],
-  fill: (append: Append) => Promise<void>,
+  { named, fill }: { readonly named: readonly string[]; readonly fill: (append: Append) => Promise<void> },
 ): Promise<void> {
-  await loadColumns(table, columns, named, async (append) => {
-    await fill(append)
-    return columns.map(() => "VARCHAR")
+  await loadColumns(table, columns, {
+    named,
+    fill: async (append) => {
+      await fill(append)
+      return columns.map(() => "VARCHAR")
+    },
   })
 }
 
@@ -196,8 +204,10 @@ export async function loadTexts(
 async function loadColumns(
   table: LabelTable,
   columns: readonly string[],
-  named: readonly string[],
-  fill: (append: Append) => Promise<readonly string[]>,
+  {
+    named,
+    fill,
+  }: { readonly named: readonly string[]; readonly fill: (append: Append) => Promise<readonly string[]> },
 ): Promise<void> {
   await table.run(
     `CREATE TABLE incoming (${columns.map((name) => `${identifier(name)} VARCHAR`).join(", ")})`,

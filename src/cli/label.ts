@@ -141,10 +141,10 @@ async function labelTable(context: CliContext, deps: LabelDeps): Promise<number>
       isNeeded = !state.isNew
       return await previewCost(context, deps, counts)
     }
-    await ask(context, deps, state, counts)
+    await ask(deps, counts, { context, state })
     const failed = await table.countFailed(statePath)
     await write(context, deps, { ...columns, statePath, inputFormat })
-    report(context, target, counts, failed)
+    report(context, target, { counts, failed })
     // With failed rows it stays, so that the same command asks only those again.
     isNeeded = failed > 0
     return failed > 0 ? exitFailedRows : 0
@@ -163,10 +163,9 @@ async function load(context: CliContext, { database, table }: LabelDeps): Promis
 }
 
 async function ask(
-  context: CliContext,
   { asker, table, concurrencyMax }: LabelDeps,
-  state: LabelState,
   { distinct, pending }: RowCounts,
+  { context, state }: { readonly context: CliContext; readonly state: LabelState },
 ): Promise<void> {
   const { priceUsd } = asker
   const progress = startProgress(context, { total: distinct, before: distinct - pending, priceUsd })
@@ -201,7 +200,11 @@ async function write(
   if (target.isPrinted) await printOutput(context, target.base)
 }
 
-function report(context: CliContext, { shown, isPrinted }: Target, counts: RowCounts, failed: number): void {
+function report(
+  context: CliContext,
+  { shown, isPrinted }: Target,
+  { counts, failed }: { readonly counts: RowCounts; readonly failed: number },
+): void {
   const { rows, blank, distinct } = counts
   const outcome = { rows, blank, distinct, failed, out: shown }
   // What is printed is the output alone.

@@ -58,8 +58,7 @@ class Mistake extends Error {}
 export async function labelLocalFile(
   root: string,
   given: unknown,
-  ask: Ask,
-  signal: AbortSignal,
+  { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
 ): Promise<unknown> {
   try {
     const parsed = Arguments.safeParse(given)
@@ -70,7 +69,7 @@ export async function labelLocalFile(
     const texts = readTextRows(content, format, { field, rowsMax: fileRowsMax })
     const target = output === undefined ? null : await openNew(root, output)
     try {
-      const result = await label(set, texts, ask, signal)
+      const result = await label(set, texts, { ask, signal })
       if ("refusal" in result) return result.refusal
       await target?.writeFile(result.rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
       return told(set, result, output)
@@ -97,8 +96,7 @@ interface Labels {
 async function label(
   set: string,
   texts: readonly string[],
-  ask: Ask,
-  signal: AbortSignal,
+  { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
 ): Promise<Labels | { readonly refusal: unknown }> {
   const rows: Labels["rows"][number][] = []
   let version = 0

@@ -104,7 +104,7 @@ class Bridge {
 
   async #answer(method: string, params: Record<string, unknown>, signal: AbortSignal): Promise<unknown> {
     if (method === "tools/call" && params["name"] === localLabelTool.name)
-      return await labelLocalFile(this.#root, params["arguments"] ?? {}, this.#ask, signal)
+      return await labelLocalFile(this.#root, params["arguments"] ?? {}, { ask: this.#ask, signal })
     const result = await this.#ask(method, params, signal)
     if (method === "initialize")
       this.#version = z.object({ protocolVersion: z.string() }).parse(result).protocolVersion

@@ -71,7 +71,7 @@ async function answering(
     models: entry(models(open)),
   }
   const surroundings = { stdout, stderr, stdin: process.stdin, environment, workingDirectory: "/" }
-  const status = await runCli(commands, "0", line.split(" "), surroundings)
+  const status = await runCli(commands, "0", { argv: line.split(" "), surroundings })
   return { status, told, stdout: stdout.text, stderr: stderr.text }
 }
 

@@ -81,17 +81,17 @@ async function run(context: CliContext): Promise<number> {
   const limit = numberOf(context, "limit", wholeNumbersFrom(1, limitMax)) ?? limitDefault
   const query = queryOf(context)
   const { client, organizationId } = await connectApi(context)
-  if (action === "show") return await showOne(context, client, organizationId, seqId)
-  if (context.values["follow"] === true) return await follow(context, client, organizationId, query)
-  const found = await list(client, organizationId, query, limit)
+  if (action === "show") return await showOne(context, client, { org_id: organizationId, seq_id: seqId })
+  if (context.values["follow"] === true)
+    return await follow(context, client, { org_id: organizationId, query })
+  const found = await list(client, organizationId, { query, limit })
   return show(context, found, () => draw(found))
 }
 
 async function showOne(
   context: CliContext,
   client: Client,
-  org_id: string,
-  seq_id: string | undefined,
+  { org_id, seq_id }: { readonly org_id: string; readonly seq_id: string | undefined },
 ): Promise<number> {
   if (seq_id === undefined) throw new UsageError("which request? umpire requests show seq_...")
   const sequence = await client.getSequence({ params: { org_id, seq_id } })
@@ -113,8 +113,7 @@ const timeText = (ms: number): string => new Date(ms).toISOString()
 async function list(
   client: Client,
   org_id: string,
-  query: ListQuery,
-  limit: number,
+  { query, limit }: { readonly query: ListQuery; readonly limit: number },
 ): Promise<SequenceDetail[]> {
   const found: SequenceDetail[] = []
   let cursor: string | null | undefined
@@ -137,13 +136,15 @@ async function list(
 async function follow(
   context: CliContext,
   client: Client,
-  org_id: string,
-  query: ListQuery,
+  { org_id, query }: { readonly org_id: string; readonly query: ListQuery },
 ): Promise<number> {
   const seen = new Set<string>()
   let sinceMs = Number(query.range_start ?? Date.now())
   for (;;) {
-    const all = await list(client, org_id, { ...query, range_start: String(sinceMs) }, idsKeptMax)
+    const all = await list(client, org_id, {
+      query: { ...query, range_start: String(sinceMs) },
+      limit: idsKeptMax,
+    })
     for (const sequence of all.toReversed()) {
       if (seen.has(sequence.seq_id)) continue
       seen.add(sequence.seq_id)

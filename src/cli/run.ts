@@ -19,8 +19,7 @@ const exitFailure = 1
 export async function runCli(
   commands: Commands,
   version: string,
-  argv: readonly string[],
-  surroundings: Surroundings,
+  { argv, surroundings }: { readonly argv: readonly string[]; readonly surroundings: Surroundings },
 ): Promise<number> {
   const [first = commandDefault] = argv
   if (first === "--help" || first === "-h" || first === "help")
@@ -36,14 +35,13 @@ export async function runCli(
   const command = await entry.load()
   if (rest.includes("--help") || rest.includes("-h"))
     return print(surroundings, help(name, entry.summary, command))
-  return await attempt(name, command, rest, surroundings)
+  return await attempt(name, command, { rest, surroundings })
 }
 
 async function attempt(
   name: string,
   command: Command,
-  rest: string[],
-  surroundings: Surroundings,
+  { rest, surroundings }: { readonly rest: string[]; readonly surroundings: Surroundings },
 ): Promise<number> {
   try {
     const { values, positionals } = readArguments(name, command, rest)

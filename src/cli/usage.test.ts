@@ -68,12 +68,15 @@ afterAll(() => {
 async function run(args: readonly string[], environment: Record<string, string> = {}) {
   asked = []
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const status = await runCli(commands, "0", args, {
-    stdout,
-    stderr,
-    stdin: new PassThrough().end(),
-    environment: { UMPIRE_API_KEY: "ump_1_2", UMPIRE_PORT: String(port), ...environment },
-    workingDirectory: folder,
+  const status = await runCli(commands, "0", {
+    argv: args,
+    surroundings: {
+      stdout,
+      stderr,
+      stdin: new PassThrough().end(),
+      environment: { UMPIRE_API_KEY: "ump_1_2", UMPIRE_PORT: String(port), ...environment },
+      workingDirectory: folder,
+    },
   })
   stdout.end()
   stderr.end()

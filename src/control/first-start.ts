@@ -41,8 +41,7 @@ export interface FirstStart {
 export async function firstStart(
   database: Database,
   bootstrap: Bootstrap,
-  clock: Clock,
-  ids: Ids,
+  { clock, ids }: { readonly clock: Clock; readonly ids: Ids },
 ): Promise<FirstStart | null> {
   if (await hasUsers(database)) return null
   const brought = bootstrap.key === undefined ? null : readBroughtKey(bootstrap.key)
@@ -58,8 +57,7 @@ export async function firstStart(
         email: bootstrap.email ?? "owner@localhost",
         provider: bootstrap.provider ?? "local",
       },
-      new Date(clock.nowMs()),
-      ids,
+      { now: new Date(clock.nowMs()), ids },
     )
   })
 }
@@ -76,13 +74,17 @@ interface Founder {
   readonly provider: string
 }
 
-async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<FirstStart> {
+async function setUp(
+  sql: Sql,
+  founder: Founder,
+  { now, ids }: { readonly now: Date; readonly ids: Ids },
+): Promise<FirstStart> {
   const times = { createdAt: now, updatedAt: now }
   const { email } = founder
   const userId = ids.next("usr")
   await insertUser(sql, { id: userId, email, name: null, passwordHash: founder.passwordHash, ...times })
   const account = { email, provider: founder.provider, startingCredit: true }
-  const billingAccountId = await openAccount(sql, account, now, ids)
+  const billingAccountId = await openAccount(sql, account, { now, ids })
   const organizationId = ids.next("org")
   await insertOrganization(sql, {
     id: organizationId,
@@ -131,11 +133,10 @@ interface NewAccount {
 export async function openAccount(
   sql: Sql,
   { email, provider, startingCredit }: NewAccount,
-  now: Date,
-  ids: Ids,
+  { now, ids }: { readonly now: Date; readonly ids: Ids },
 ): Promise<string> {
   if (provider === "local") {
-    const local = await openLocalAccount(sql, email, now, ids)
+    const local = await openLocalAccount(sql, email, { now, ids })
     if (startingCredit) await grantStartingCredit(sql, local, now)
     return local
   }
@@ -145,7 +146,11 @@ export async function openAccount(
 }
 
 /** A prepaid account at the local provider, with a test card and automatic refills, so that a laptop never stops. */
-async function openLocalAccount(sql: Sql, email: string, now: Date, ids: Ids): Promise<string> {
+async function openLocalAccount(
+  sql: Sql,
+  email: string,
+  { now, ids }: { readonly now: Date; readonly ids: Ids },
+): Promise<string> {
   const id = ids.next("ba")
   await insertBillingAccount(sql, {
     id,

@@ -167,7 +167,7 @@ async function join(
   const caller = principal ? call : { ...becoming(fresh, sessionId, call), idempotency: call.idempotency }
   const accepted = await change(deps, caller, async ({ sql, now, audit, invalidate }) => {
     const user = principal ? await sessionUser(sql, principal, found) : await newUser(sql, fresh, now)
-    const { organizationId, role } = await accept(sql, found, user.id, now)
+    const { organizationId, role } = await accept(sql, found, { userId: user.id, now })
     await audit(
       "invitation.accept",
       { organizationId, id: found.id },
@@ -176,7 +176,10 @@ async function join(
     invalidate({ table: "memberships", id: organizationId })
     const session = principal
       ? null
-      : await startSession(deps, sql, { id: sessionId, userId: user.id, method: "invitation" }, call.request)
+      : await startSession(deps, sql, {
+          session: { id: sessionId, userId: user.id, method: "invitation" },
+          request: call.request,
+        })
     return { organization_id: organizationId, role, user: toPerson(user), session }
   })
   if (accepted.session) giveCookie(deps, call, accepted.session)
@@ -236,8 +239,7 @@ async function sessionUser(sql: Sql, { userId }: Principal, { email }: Invitatio
 async function accept(
   sql: Sql,
   { id, organizationId }: Invitation,
-  userId: string,
-  now: Date,
+  { userId, now }: { readonly userId: string; readonly now: Date },
 ): Promise<{ readonly organizationId: string; readonly role: Role }> {
   const organization = await lockOrganization(sql, organizationId)
   if (!organization || organization.deletedAt !== null) throw closed()

@@ -84,7 +84,7 @@ async function create(
       updatedAt: now,
     })
     const shown = toApiKey(key, await statesOf(sql, key, now))
-    await auditKey(scoped, "api_key.create", key, { after: shown })
+    await auditKey(scoped, "api_key.create", { key, views: { after: shown } })
     call.header("etag", etag(key.version))
     return { ...shown, secret: value }
   })
@@ -114,7 +114,7 @@ async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKe
     await limitsChanged(sql, after.id, limits)
     const shown = toApiKey(after, await statesOf(sql, after, now))
     const shownBefore = toApiKey(before, await statesOf(sql, before, now))
-    await auditKey(scoped, "api_key.update", after, difference(shownBefore, shown))
+    await auditKey(scoped, "api_key.update", { key: after, views: difference(shownBefore, shown) })
     call.header("etag", etag(after.version))
     return shown
   })
@@ -140,12 +140,10 @@ async function rotate(
     })
     if (!after) throw notFound("API key")
     const states = await statesOf(sql, after, now)
-    await auditKey(
-      scoped,
-      "api_key.rotate",
-      after,
-      difference(toApiKey(before, states), toApiKey(after, states)),
-    )
+    await auditKey(scoped, "api_key.rotate", {
+      key: after,
+      views: difference(toApiKey(before, states), toApiKey(after, states)),
+    })
     call.header("etag", etag(after.version))
     return { ...toApiKey(after, states), secret: value }
   })
@@ -158,9 +156,12 @@ async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]
     checkMayChange(principal, membership, await lockKey(sql, membership, call.params.key_id))
     const ended = await revokeKey(sql, organizationId, call.params.key_id, now)
     if (!ended) throw notFound("API key")
-    await auditKey(scoped, "api_key.delete", ended, {
-      before: toApiKey(ended, await statesOf(sql, ended, now)),
-      after: null,
+    await auditKey(scoped, "api_key.delete", {
+      key: ended,
+      views: {
+        before: toApiKey(ended, await statesOf(sql, ended, now)),
+        after: null,
+      },
     })
   })
 }
@@ -168,8 +169,7 @@ async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]
 async function auditKey(
   { audit, invalidate }: ChangeScope,
   action: string,
-  key: Key,
-  views: AuditedViews,
+  { key, views }: { readonly key: Key; readonly views: AuditedViews },
 ): Promise<void> {
   await audit(action, key, views)
   invalidate({ table: "api_keys", id: key.id })

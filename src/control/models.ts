@@ -206,7 +206,7 @@ function virtualEntries(
     if (!uses) return []
     const skus = reached(find, virtual.name, new Set())
     const members = models.filter(({ model_sku }) => skus.has(model_sku))
-    return members.length === 0 ? [] : [toEntry(id, virtual, members, uses)]
+    return members.length === 0 ? [] : [toEntry(id, virtual, { members, uses })]
   })
 }
 
@@ -239,8 +239,7 @@ const prices = [
 function toEntry(
   id: string | null,
   virtual: VirtualModel,
-  members: readonly OrgModel[],
-  uses: ReadonlySet<ModelUse>,
+  { members, uses }: { readonly members: readonly OrgModel[]; readonly uses: ReadonlySet<ModelUse> },
 ): OrgModel {
   const first = elementAt(members, 0)
   const isCascade = "cascade" in virtual.rule

@@ -101,7 +101,7 @@ async function create(
         `Cannot create the organization: you are the primary owner of ${createdOrganizationsMax} already`,
       )
     const account = { email: user.email, provider, startingCredit: false }
-    const billingAccountId = await openAccount(sql, account, now, ids)
+    const billingAccountId = await openAccount(sql, account, { now, ids })
     await insertOwned(scope, { id, name, billingAccountId, userId: user.id })
     return toItem(await readOrganization(sql, id), "primary_owner")
   })

@@ -89,7 +89,7 @@ export async function openPrincipals(deps: PrincipalsDeps): Promise<Principals> 
     authenticate: (value) => authenticate(value, caches, deps),
     membership: (principal, subject) => membershipIn(principal, subject, caches),
     exists: (organizationId, params) => exist(organizationId, params, caches),
-    current: (principal, organizationId) => currentIn(principal, organizationId, caches, deps),
+    current: (principal, organizationId) => currentIn(principal, deps, { organizationId, caches }),
     invalidate: (change) => invalidate(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -270,9 +270,8 @@ async function membershipIn(
 
 async function currentIn(
   principal: Principal,
-  organizationId: string,
-  caches: Caches,
   { clock }: PrincipalsDeps,
+  { organizationId, caches }: { readonly organizationId: string; readonly caches: Caches },
 ): Promise<Current | null> {
   const known = principal.kind === "key" ? await caches.keys.get(principal.id) : { principal }
   if (known === null || ("key" in known && !isValid(known, clock.nowMs()))) return null

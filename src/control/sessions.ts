@@ -80,7 +80,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
     async setPassword(call) {
       const { body } = call
       const { session, user } = await current(deps, call.principal)
-      await checkCurrentPassword(deps, user, session.id, body.current_password)
+      await checkCurrentPassword(deps, user, { sessionId: session.id, given: body.current_password })
       const passwordHash = await hashPassword(body.password)
       await change(deps, call, async (scope) => {
         const { sql, now, invalidate } = scope
@@ -89,7 +89,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
         await checkValid(sql, session.id)
         await updateUser(sql, user.id, { passwordHash }, now)
         await endOneTimeLinks(sql, user.id)
-        for (const id of await endOtherSessions(sql, user.id, session.id, now))
+        for (const id of await endOtherSessions(sql, user.id, { keptId: session.id, now }))
           invalidate({ table: "sessions", id })
         await tellOrganizations(scope, user.id, { action: "user.set_password" })
       })
@@ -101,8 +101,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
 async function checkCurrentPassword(
   { limits }: SessionDeps,
   { email, passwordHash }: User,
-  sessionId: string,
-  given: string | undefined,
+  { sessionId, given }: { readonly sessionId: string; readonly given: string | undefined },
 ): Promise<void> {
   if (passwordHash === null) return
   await limits.countPassword(email, sessionId, async () => true)
@@ -136,7 +135,7 @@ async function updateOwnUser(
     const changes = { ...(name === undefined ? {} : { name }), ...(changesEmail ? { email } : {}) }
     const updated = await updateUser(sql, user.id, changes, now)
     if (!updated) throw new Error(`Cannot update the user ${user.id}: it is gone`)
-    if (changesEmail) await moveBillingEmail(sql, user, email, now)
+    if (changesEmail) await moveBillingEmail(sql, user, { email, now })
     const views = difference(toPerson(user), toPerson(updated))
     await tellOrganizations(scope, user.id, { action: "user.update", views })
     return toPerson(updated)
@@ -144,7 +143,11 @@ async function updateOwnUser(
 }
 
 /** The account of the first organization was opened with the placeholder too. */
-async function moveBillingEmail(sql: Sql, user: User, email: string, now: Date): Promise<void> {
+async function moveBillingEmail(
+  sql: Sql,
+  user: User,
+  { email, now }: { readonly email: string; readonly now: Date },
+): Promise<void> {
   await sql.query(
     `UPDATE billing_accounts SET email = $3, updated_at = $4
      WHERE email = $2 AND id IN (SELECT o.billing_account_id FROM organizations o
@@ -199,7 +202,10 @@ export async function signIn(
     if (method === "password" && (await lockUser(scope.sql, user.id))?.passwordHash !== user.passwordHash)
       throw wrongPassword()
     await tellOrganizations(scope, user.id, { action: "session.create", id })
-    return await startSession(deps, scope.sql, { id, userId: user.id, method }, call.request)
+    return await startSession(deps, scope.sql, {
+      session: { id, userId: user.id, method },
+      request: call.request,
+    })
   })
   giveCookie(deps, call, started)
   return { ...started, user: toPerson(user) }
@@ -239,8 +245,10 @@ export function giveCookie(deps: SessionDeps, call: SigningIn, { token }: Starte
 export async function startSession(
   deps: SessionDeps,
   sql: Sql,
-  session: Pick<Session, "id" | "userId" | "method">,
-  request: SigningIn["request"],
+  {
+    session,
+    request,
+  }: { readonly session: Pick<Session, "id" | "userId" | "method">; readonly request: SigningIn["request"] },
 ): Promise<StartedSession> {
   const nowMs = deps.clock.nowMs()
   const secret = newSecret()
@@ -295,7 +303,11 @@ async function checkValid(sql: Sql, id: string): Promise<void> {
   if (!session) throw sessionEnded()
 }
 
-function endOtherSessions(sql: Sql, userId: string, keptId: string, now: Date): Promise<string[]> {
+function endOtherSessions(
+  sql: Sql,
+  userId: string,
+  { keptId, now }: { readonly keptId: string; readonly now: Date },
+): Promise<string[]> {
   return text.all(
     sql,
     `UPDATE sessions SET revoked_at = $3 WHERE user_id = $1 AND id <> $2 AND revoked_at IS NULL RETURNING id`,

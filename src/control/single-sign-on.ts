@@ -91,9 +91,9 @@ async function finish(
     sso.log.info({ err: error }, "single sign-on was refused")
     return refuse(call, "refused")
   }
-  const user = await userOf(deps, sso, identity, call)
+  const user = await userOf(deps, sso, { identity, call })
   if (!user) return refuse(call, "unknown_user")
-  await joinBySso(deps, user, identity, call)
+  await joinBySso(deps, user, { identity, call })
   await signIn(deps, user, call, "sso")
   call.header("location", "/")
 }
@@ -105,14 +105,13 @@ async function finish(
 async function userOf(
   deps: SessionDeps,
   sso: SingleSignOn,
-  identity: SsoIdentity,
-  call: Pick<Call, "request">,
+  { identity, call }: { readonly identity: SsoIdentity; readonly call: Pick<Call, "request"> },
 ): Promise<User | null> {
   const { issuer, subject, email, emailVerified } = identity
   const known = await findUserByIdentity(deps.database, issuer, subject)
   if (known) return known
   if (email === null || (sso.verifiedEmailOnly && !emailVerified)) return null
-  return await bindSsoUser(deps, identity, email, call)
+  return await bindSsoUser(deps, identity, { email, call })
 }
 
 function refuse(call: Pick<Call, "header">, why: "expired" | "refused" | "unknown_user"): void {
@@ -158,15 +157,14 @@ async function joinable(sql: Sql, identity: SsoIdentity): Promise<Joining[]> {
 async function bindSsoUser(
   deps: SessionDeps,
   identity: SsoIdentity,
-  email: string,
-  call: Pick<Call, "request">,
+  { email, call }: { readonly email: string; readonly call: Pick<Call, "request"> },
 ): Promise<User | null> {
   const user =
     (await findUserByEmail(deps.database, email)) ??
     (await createSsoUser(deps, identity, email)) ??
     // Another request may have made the user since.
     (await findUserByEmail(deps.database, email))
-  return user && (await bind(deps, user, identity, call))
+  return user && (await bind(deps, identity, { user, call }))
 }
 
 async function createSsoUser(deps: SessionDeps, identity: SsoIdentity, email: string): Promise<User | null> {
@@ -189,9 +187,8 @@ async function createSsoUser(deps: SessionDeps, identity: SsoIdentity, email: st
  */
 async function bind(
   deps: SessionDeps,
-  user: User,
   { issuer, subject }: SsoIdentity,
-  call: Pick<Call, "request">,
+  { user, call }: { readonly user: User; readonly call: Pick<Call, "request"> },
 ): Promise<User | null> {
   return await change(deps, becoming(user, deps.ids.next("ses"), call), async (scope) => {
     const { sql, now, invalidate } = scope
@@ -210,8 +207,7 @@ async function bind(
 async function joinBySso(
   deps: SessionDeps,
   user: User,
-  identity: SsoIdentity,
-  call: Pick<Call, "request">,
+  { identity, call }: { readonly identity: SsoIdentity; readonly call: Pick<Call, "request"> },
 ): Promise<void> {
   const wanted = await joinable(deps.database, identity)
   if (wanted.length === 0) return

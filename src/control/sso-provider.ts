@@ -72,7 +72,10 @@ export function createOidcProvider(settings: OidcSettings): SsoProvider {
       })
       const claims = tokens.claims()
       if (!claims) throw new Error("the provider sent no id token")
-      const facts = await withEmail(config, tokens.access_token, claims, settings.groupsClaim)
+      const facts = await withEmail(config, tokens.access_token, {
+        claims,
+        groupsClaim: settings.groupsClaim,
+      })
       const { email, email_verified, name } = facts
       return {
         issuer: claims.iss,
@@ -102,8 +105,7 @@ const isLoopback = ({ protocol, hostname }: URL): boolean =>
 async function withEmail(
   config: oidc.Configuration,
   accessToken: string,
-  claims: oidc.IDToken,
-  groupsClaim: string,
+  { claims, groupsClaim }: { readonly claims: oidc.IDToken; readonly groupsClaim: string },
 ): Promise<Readonly<Record<string, unknown>>> {
   const isWhole = claims["email"] !== undefined && claims[groupsClaim] !== undefined
   if (isWhole || config.serverMetadata().userinfo_endpoint === undefined) return claims

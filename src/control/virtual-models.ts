@@ -69,10 +69,13 @@ export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
         const all = await lockAll(scope.sql, organizationId)
         const before = found(withId(all, call.params.model_id), resources.noun)
         checkVersion(call.request, before.version)
-        const after = await changeVirtualModel(deps.catalog, scope, all, {
-          ...before,
-          description: description ?? before.description,
-          rule: hasRule ? requireRule(fields) : before.rule,
+        const after = await changeVirtualModel(deps.catalog, scope, {
+          all,
+          changed: {
+            ...before,
+            description: description ?? before.description,
+            rule: hasRule ? requireRule(fields) : before.rule,
+          },
         })
         return show(call, after)
       })
@@ -116,14 +119,13 @@ export async function saveVirtualModel(
   const all = await lockAll(scope.sql, made.organizationId)
   const before = all.find(({ name }) => name === made.name)
   if (!before) return await addVirtualModel(deps, scope, { ...made, description: "" })
-  return await changeVirtualModel(deps.catalog, scope, all, { ...before, rule: made.rule })
+  return await changeVirtualModel(deps.catalog, scope, { all, changed: { ...before, rule: made.rule } })
 }
 
 async function changeVirtualModel(
   catalog: Catalog,
   scope: ChangeScope,
-  all: readonly VirtualModelRecord[],
-  changed: VirtualModelRecord,
+  { all, changed }: { readonly all: readonly VirtualModelRecord[]; readonly changed: VirtualModelRecord },
 ): Promise<VirtualModelRecord> {
   const { id, description, rule } = changed
   const before = found(withId(all, id), resources.noun)

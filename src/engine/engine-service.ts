@@ -70,8 +70,8 @@ export function engineHandlers(find: Find): Handlers<EngineService> {
         admitted(signal, async (call) => await served(find(model, "score").scorer).score(work, call)),
         signal,
       ),
-    vector: async ({ model, work }, signal) => await makeVector(find, model, work, signal),
-    generate: ({ model, work }, signal) => guarded(generate(find, model, work, signal), signal),
+    vector: async ({ model, work }, signal) => await makeVector(find, model, { work, signal }),
+    generate: ({ model, work }, signal) => guarded(generate(find, model, { work, signal }), signal),
     embed: ({ model, work }, signal) =>
       guarded(
         admitted(signal, async (call) => await served(find(model, "embed").embedder).embed(work, call)),
@@ -98,8 +98,7 @@ async function* admitted<Result>(
 async function makeVector(
   find: Find,
   model: string,
-  work: VectorWork,
-  signal: AbortSignal,
+  { work, signal }: { readonly work: VectorWork; readonly signal: AbortSignal },
 ): Promise<EvidenceVector> {
   const engine = served(find(model, "vector").scorer)
   if (engine.vector) return await engine.vector(work, signal)
@@ -109,8 +108,7 @@ async function makeVector(
 async function* generate(
   find: Find,
   model: string,
-  work: GenerateWork,
-  signal: AbortSignal,
+  { work, signal }: { readonly work: GenerateWork; readonly signal: AbortSignal },
 ): AsyncGenerator<GenerationItem, GenerationUsage, number> {
   const engine = served(find(model, "generate").generator)
   const admission = new PendingAdmission<GenerationSizes, number>()

@@ -50,8 +50,7 @@ type StagedSequence = Pick<Sequence, "beginStage" | "endStage" | "describe">
 export async function firstThatServes<Result>(
   sequence: StagedSequence,
   { models, virtual, questions }: StagedModels,
-  signal: AbortSignal,
-  work: (turn: Turn) => Promise<Result>,
+  { signal, work }: { readonly signal: AbortSignal; readonly work: (turn: Turn) => Promise<Result> },
 ): Promise<Result> {
   if (virtual !== null) sequence.describe({ virtualModel: virtual })
   for (const [at, model] of models.entries()) {

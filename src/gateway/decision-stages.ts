@@ -67,18 +67,24 @@ export async function scoreStages<Answer>(
   const [firstStage, ...later] = resolved.stages
   const all = questions.map((_, at) => at)
   const askStage: AskStage = ({ models, questions: count, branches, reading, admit }, until) =>
-    firstThatServes(sequence, { models, virtual, questions: count }, until, ({ model }) =>
-      scoreAt(
-        deps,
-        {
-          ...request,
-          branches: branches ?? request.branches,
-          reading: reading ?? request.reading,
-          admit: admit && ((most) => admit(model, most)),
-          model,
-        },
-        until,
-      ),
+    firstThatServes(
+      sequence,
+      { models, virtual, questions: count },
+      {
+        signal: until,
+        work: ({ model }) =>
+          scoreAt(
+            deps,
+            {
+              ...request,
+              branches: branches ?? request.branches,
+              reading: reading ?? request.reading,
+              admit: admit && ((most) => admit(model, most)),
+              model,
+            },
+            until,
+          ),
+      },
     )
   const further = cascade ? new FurtherStages({ ...deps, request, cascade, stages: later, askStage }) : null
   const admit = further

@@ -92,7 +92,7 @@ function createResolver(
       }
     const find: FindNamed = (one) =>
       catalog.find(one, task) ?? known.find((other) => other.name === one) ?? null
-    return { ...resolveChecked(find, virtual, wanted, key), virtual: name }
+    return { ...resolveChecked(find, virtual, { wanted, key }), virtual: name }
   }
   return {
     resolve,
@@ -110,7 +110,11 @@ function taughtModel(catalog: Catalog, { version }: Model, taughtOn: readonly st
 }
 
 /** What was right when it was saved may not be now: models leave the catalog. */
-function resolveChecked(find: FindNamed, virtual: VirtualModel, wanted: ModelUse, key: string): Resolution {
+function resolveChecked(
+  find: FindNamed,
+  virtual: VirtualModel,
+  { wanted, key }: { readonly wanted: ModelUse; readonly key: string },
+): Resolution {
   const notFound = wanted === "decisions" ? "unknown_model" : "model_not_found"
   if (!virtual.enabled) throw refuse("model_disabled", `the model ${virtual.name} is switched off`)
   let uses: ReadonlySet<ModelUse>

@@ -28,7 +28,11 @@ export async function openAccess(app: App, bootstrap: Bootstrap): Promise<Access
   await mkdir(config.data_dir, { recursive: true, mode: 0o700 })
   const database = use(await openDatabase(config))
   await migrate(database)
-  const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
+  const first = await firstStart(
+    database,
+    { ...bootstrap, provider: config.billing.provider },
+    { clock, ids },
+  )
   const lastUsed = use(openLastUsed(database, log))
   const identity = use(await openConfiguredIdentity(config, { control: { ...app, database }, log }))
   const graceMs = config.billing.outage_grace_s * 1000

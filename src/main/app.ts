@@ -51,7 +51,7 @@ export async function openApp(config: Config, log: Log, progress: Progress): Pro
   }
   // First, so that it is closed last: what is written when others close may need a thread.
   use(threads)
-  const { tracer } = use(await openTelemetry(config, "umpire", log))
+  const { tracer } = use(await openTelemetry(config, "umpire", { log }))
   return {
     config,
     log,

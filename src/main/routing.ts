@@ -68,7 +68,7 @@ function dialectClient(
   }: { readonly url: string; readonly key: string | undefined; readonly dialect: DialectName },
 ): RemoteWorker {
   const model = { name, contextTokensMax, quantization, file: file === "" ? null : file }
-  return openRemoteWorker({ url, key }, dialect, model)
+  return openRemoteWorker({ url, key }, dialect, { model })
 }
 
 export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
@@ -79,7 +79,10 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   const workers = new Map(
     catalog
       .list()
-      .map((model) => [model.sku, settingsOf(needs, from, model, workersOf.get(model.sku) ?? [])]),
+      .map((model) => [
+        model.sku,
+        settingsOf(needs, from, { model, configured: workersOf.get(model.sku) ?? [] }),
+      ]),
   )
   const router = createRouter({
     regions,
@@ -98,7 +101,7 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   })
   return {
     ...router,
-    addLocal: (model) => router.add(model.sku, settingsOf(needs, from, model, [])),
+    addLocal: (model) => router.add(model.sku, settingsOf(needs, from, { model, configured: [] })),
   }
 }
 
@@ -115,8 +118,7 @@ function workersByModel({ models }: Config): Map<string, readonly WorkerConfig[]
 function settingsOf(
   { config, regions, local, remote }: RoutingNeeds,
   from: Region,
-  model: Model,
-  configured: readonly WorkerConfig[],
+  { model, configured }: { readonly model: Model; readonly configured: readonly WorkerConfig[] },
 ): WorkerSettings[] {
   const { concurrency_max, queue_max, attempt_timeout_ms } = config.routing
   const workers = configured.length > 0 ? configured : [{ dialect: "openai" as const }]

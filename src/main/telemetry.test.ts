@@ -11,7 +11,7 @@ async function isKept(service: "umpire" | "umpire-worker", ratio: number, flags:
   const config = {
     telemetry: { otlp_endpoint: "http://127.0.0.1:9", sample_ratio: ratio },
   } as unknown as Config
-  const telemetry = await openTelemetry(config, service, silentLog, {})
+  const telemetry = await openTelemetry(config, service, { log: silentLog, environment: {} })
   const traceparent = `00-${traceId}-2222222222222222-${flags}`
   const span = telemetry.tracer?.begin("a", "server", (name) => (name === "traceparent" ? traceparent : null))
   await telemetry.close()

@@ -25,8 +25,10 @@ const tracestateCharactersMax = 512
 export async function openTelemetry(
   { telemetry }: Config,
   service: "umpire" | "umpire-worker",
-  log: Log,
-  environment: NodeJS.ProcessEnv = process.env,
+  {
+    log,
+    environment = process.env,
+  }: { readonly log: Log; readonly environment?: NodeJS.ProcessEnv | undefined },
 ): Promise<Telemetry> {
   const isAsked =
     telemetry.otlp_endpoint ??

@@ -52,8 +52,7 @@ interface Umpire {
 export async function startUmpire(
   config: Config,
   bootstrap: Bootstrap,
-  log: Log,
-  progress: Progress = () => undefined,
+  { log, progress = () => undefined }: { readonly log: Log; readonly progress?: Progress | undefined },
 ): Promise<Umpire> {
   const app = await openApp(config, log, progress)
   try {

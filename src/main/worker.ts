@@ -46,7 +46,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
     throw new Fault("inference_failed", `Cannot run the work: the worker has no model ${name}`)
   })
   const state = { stopping: false }
-  const telemetry = await openTelemetry(config, "umpire-worker", log)
+  const telemetry = await openTelemetry(config, "umpire-worker", { log })
   const metrics = new Metrics()
   addProcessMetrics(metrics)
   addEngineMetrics(metrics, engines)
@@ -59,7 +59,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
     if (request.method !== "POST" || request.url !== workPath) return reply(response, 404, "not found")
     const header = (name: string): string | null => request.headers[name]?.toString() ?? null
     const span = telemetry.tracer?.begin(`POST ${workPath}`, "server", header)
-    withSpan(span, () => answerHttp(handlers, { key, protocol: protocolVersion }, request, response))
+    withSpan(span, () => answerHttp(handlers, { key, protocol: protocolVersion }, { request, response }))
       .catch((error: unknown) => {
         span?.fail("client_closed")
         log.debug({ err: error }, "a connection of a gateway broke")

@@ -67,10 +67,10 @@ export async function admit(caller: Caller, deps: AccessDeps): Promise<Admission
     checkPrincipal(endpoint, principal)
   }
   const params = parseParams(endpoint, caller.params)
-  const membership = principal && (await findMembership(caller, principal, params, gate))
+  const membership = principal && (await findMembership(caller, principal, { params, gate }))
   if (principal && membership) {
     checkMembership(endpoint, principal, membership)
-    await checkResource(endpoint, membership, params, gate)
+    await checkResource(endpoint, membership, { params, gate })
   }
   return { params, membership }
 }
@@ -168,8 +168,7 @@ function networksOf(allowed: readonly string[]): ReturnType<typeof parseNetworks
 async function findMembership(
   { endpoint, facts }: Caller,
   principal: Principal,
-  params: Readonly<Record<string, string>>,
-  gate: Gate,
+  { params, gate }: { readonly params: Readonly<Record<string, string>>; readonly gate: Gate },
 ): Promise<Membership | null> {
   const subject = subjectOf(endpoint, params, facts)
   if (!subject) return null
@@ -219,8 +218,7 @@ function checkMembership({ access }: Endpoint, principal: Principal, membership:
 async function checkResource(
   endpoint: Endpoint,
   { organizationId }: Membership,
-  params: Readonly<Record<string, string>>,
-  gate: Gate,
+  { params, gate }: { readonly params: Readonly<Record<string, string>>; readonly gate: Gate },
 ): Promise<void> {
   if (takesNoBody(endpoint) || params["org_id"] === undefined) return
   if (await gate.exists(organizationId, params)) return

@@ -48,7 +48,7 @@ export function limitConnections(
   server.on("connection", (socket) => {
     open.add(socket)
     socket.once("close", () => open.delete(socket))
-    countByAddress(socket, counts, limits.perAddressMax, trustedProxies)
+    countByAddress(socket, counts, { perAddressMax: limits.perAddressMax, trustedProxies })
   })
   server.on("request", (message: IncomingMessage, response: ServerResponse) => {
     const { socket } = message
@@ -144,8 +144,10 @@ function rawRefusal(status: string): string {
 function countByAddress(
   socket: Socket,
   counts: Map<string, number>,
-  perAddressMax: number,
-  trustedProxies: TrustedProxies,
+  {
+    perAddressMax,
+    trustedProxies,
+  }: { readonly perAddressMax: number; readonly trustedProxies: TrustedProxies },
 ): void {
   const { remoteAddress = "" } = socket
   if (isTrustedPeer(remoteAddress, trustedProxies)) return

@@ -12,8 +12,7 @@ const stallMsMax = 60_000
 export async function sendEvents(
   reply: Reply,
   endpoint: Endpoint,
-  stream: EventStream,
-  signal: AbortSignal,
+  { stream, signal }: { readonly stream: EventStream; readonly signal: AbortSignal },
 ): Promise<void> {
   const { raw } = reply
   const events = stream.events[Symbol.asyncIterator]()
@@ -37,8 +36,7 @@ export async function sendEvents(
 export async function sendDocument(
   reply: Reply,
   endpoint: Endpoint,
-  document: DocumentStream,
-  signal: AbortSignal,
+  { document, signal }: { readonly document: DocumentStream; readonly signal: AbortSignal },
 ): Promise<void> {
   const { raw } = reply
   const pieces = document.pieces[Symbol.asyncIterator]()

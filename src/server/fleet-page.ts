@@ -53,7 +53,7 @@ interface Door {
 export async function openFleetPage(deps: FleetPageDeps): Promise<FleetPage> {
   const door: { value?: Door } = {}
   const server = createServer({ requestTimeout: requestTimeoutMs }, (request, response) => {
-    answer(deps, door.value, request, response).catch((error: unknown) => refuse(response, error))
+    answer(deps, door.value, { request, response }).catch((error: unknown) => refuse(response, error))
   })
   server.maxConnections = connectionsMax
   const { port } = await listenOn(server, host, deps.port)
@@ -72,8 +72,7 @@ export async function openFleetPage(deps: FleetPageDeps): Promise<FleetPage> {
 async function answer(
   { pages, client }: FleetPageDeps,
   door: Door | undefined,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
 ): Promise<void> {
   const { method = "", url = "", headers } = request
   // A site whose name was made to lead here names itself.

@@ -69,8 +69,10 @@ export async function handleRequest(request: HttpRequest, deps: RequestDeps): Pr
   const { deadline, reply, endpoint, facts } = request
   try {
     const output = await deadline.race(runStages(request, deps))
-    if (output instanceof EventStream) await sendEvents(reply, endpoint, output, facts.signal)
-    else if (output instanceof DocumentStream) await sendDocument(reply, endpoint, output, facts.signal)
+    if (output instanceof EventStream)
+      await sendEvents(reply, endpoint, { stream: output, signal: facts.signal })
+    else if (output instanceof DocumentStream)
+      await sendDocument(reply, endpoint, { document: output, signal: facts.signal })
     else sendOutput(reply, endpoint, output)
   } catch (error) {
     refuse(request, asFault(error), deps)
@@ -125,10 +127,17 @@ async function callHandler(
     return handler(given)
   }
   if (!repeatable) return handle(call)
-  return runIdempotent(repeatable, { endpoint, header, log }, idempotency, (run, kept) => {
-    const given = endpoint.callSource ? repeatableFacts(facts, repeatable, run) : facts
-    return handle({ ...call, request: given, idempotency: run, header: kept })
-  })
+  return runIdempotent(
+    repeatable,
+    { endpoint, header, log },
+    {
+      store: idempotency,
+      work: (run, kept) => {
+        const given = endpoint.callSource ? repeatableFacts(facts, repeatable, run) : facts
+        return handle({ ...call, request: given, idempotency: run, header: kept })
+      },
+    },
+  )
 }
 
 function refuse(request: HttpRequest, fault: Fault, deps: RequestDeps): void {
@@ -139,11 +148,15 @@ function refuse(request: HttpRequest, fault: Fault, deps: RequestDeps): void {
   }
   // A client that sends slowly would hold the connection while the rest is thrown away.
   if (fault instanceof SlowBody) reply.header("connection", "close")
-  sendRefusal(reply, endpoint.surface, fault, deps.log)
+  sendRefusal(reply, endpoint.surface, { fault, log: deps.log })
 }
 
 /** Sends an error, logged where it is the server's. */
-export function sendRefusal(reply: Reply, surface: Surface, fault: Fault, log: Log): void {
+export function sendRefusal(
+  reply: Reply,
+  surface: Surface,
+  { fault, log }: { readonly fault: Fault; readonly log: Log },
+): void {
   const { code } = fault
   if (fault.status >= 500)
     log.error({ request_id: reply.requestId, code, err: fault.cause ?? fault }, fault.message)
@@ -292,7 +305,7 @@ export class Routes<Target> {
     const segments = root && path.startsWith("/") ? decoded(path) : null
     if (!root || !segments) return null
     const params: Record<string, string> = {}
-    const target = descend(root, segments, 0, params)
+    const target = descend(root, segments, { at: 0, params })
     return target === undefined ? null : { target, params }
   }
 
@@ -338,18 +351,17 @@ function decoded(path: string): string[] | null {
 function descend<Target>(
   node: Node<Target>,
   segments: readonly string[],
-  at: number,
-  params: Record<string, string>,
+  { at, params }: { readonly at: number; readonly params: Record<string, string> },
 ): Target | undefined {
   const segment = segments[at]
   if (segment === undefined) return node.target
   const child = node.children.get(segment)
-  const found = child && descend(child, segments, at + 1, params)
+  const found = child && descend(child, segments, { at: at + 1, params })
   if (found !== undefined) return found
   for (const { name, ending, node: next } of node.params) {
     const length = segment.length - ending.length
     if (length <= 0 || length > paramCharactersMax || !segment.endsWith(ending)) continue
-    const target = descend(next, segments, at + 1, params)
+    const target = descend(next, segments, { at: at + 1, params })
     if (target === undefined) continue
     params[name] = segment.slice(0, length)
     return target

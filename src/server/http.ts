@@ -161,7 +161,7 @@ function receive(
   const match = findRoute(routes, method, path)
   const deadline = deadlines.start()
   const lease = deps.bytes.lease()
-  const span = beginSpan(deps.tracer, message, path, match)
+  const span = beginSpan(deps.tracer, message, { path, match })
   response.on("close", () => {
     endSpan(span, response)
     lease.close()
@@ -213,8 +213,7 @@ function receive(
 function beginSpan(
   tracer: Tracer | undefined,
   message: IncomingMessage,
-  path: string,
-  match: RouteMatch<Mounted> | null,
+  { path, match }: { readonly path: string; readonly match: RouteMatch<Mounted> | null },
 ): Span | undefined {
   if (!tracer || !match || match.target.endpoint.surface === "service") return undefined
   const { method = "" } = message
@@ -270,12 +269,10 @@ function findRoute(routes: Routes<Mounted>, method: string, path: string): Route
 function refuseHosts(reply: Reply, match: RouteMatch<Mounted> | null, { log }: HttpDeps): void {
   const surface = match?.target.endpoint.surface ?? "platform"
   reply.header("connection", "close")
-  sendRefusal(
-    reply,
-    surface,
-    new Fault("invalid_header", "Cannot take the request: it has more than one Host header"),
+  sendRefusal(reply, surface, {
+    fault: new Fault("invalid_header", "Cannot take the request: it has more than one Host header"),
     log,
-  )
+  })
 }
 
 /** The console's pages, and what is nowhere. */
@@ -292,7 +289,7 @@ async function answerElsewhere(
       "method_not_allowed",
       `Cannot ${method} this address: it has ${allowed.join(", ")}`,
     )
-    return sendRefusal(reply, surfaceOf(path), fault, log)
+    return sendRefusal(reply, surfaceOf(path), { fault, log })
   }
   const page = await pages?.find({ method, path, header: (name) => headerOf(message, name) })
   if (page) {
@@ -303,7 +300,7 @@ async function answerElsewhere(
     "not_found",
     `Cannot find ${method} on this address: see /openapi.json for what exists`,
   )
-  sendRefusal(reply, surfaceOf(path), fault, log)
+  sendRefusal(reply, surfaceOf(path), { fault, log })
 }
 
 interface Elsewhere {

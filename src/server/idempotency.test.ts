@@ -53,10 +53,13 @@ async function ask(store: IdempotencyStore) {
   const headers: Record<string, string> = {}
   const header = (name: string, value: string): void => void (headers[name] = value)
   const parts = { endpoint: createDecision, header, log: silentLog }
-  const output = await runIdempotent(await requestFor("org_a"), parts, store, async (_, set) => {
-    set("x-umpire-sequence", "seq_1")
-    set("x-umpire-abstained", "rude")
-    return new EncodedJson('{"answers":[]}')
+  const output = await runIdempotent(await requestFor("org_a"), parts, {
+    store,
+    work: async (_, set) => {
+      set("x-umpire-sequence", "seq_1")
+      set("x-umpire-abstained", "rude")
+      return new EncodedJson('{"answers":[]}')
+    },
   })
   return { output, headers }
 }

@@ -81,8 +81,13 @@ export async function runIdempotent(
     readonly header: Call["header"]
     readonly log: Log
   },
-  store: IdempotencyStore,
-  work: (run: IdempotentRun, header: Call["header"]) => Promise<unknown>,
+  {
+    store,
+    work,
+  }: {
+    readonly store: IdempotencyStore
+    readonly work: (run: IdempotentRun, header: Call["header"]) => Promise<unknown>
+  },
 ): Promise<unknown> {
   const claimed = await store.claim(request)
   if (!("attemptId" in claimed)) {

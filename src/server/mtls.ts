@@ -101,7 +101,7 @@ export async function openMtls(deps: MtlsDeps): Promise<MtlsPort> {
         )
       },
     },
-    (message, response) => void answer(deps, message, response, trustedBy),
+    (message, response) => void answer(deps, message, { response, trustedBy }),
   )
   server.maxConnections = connectionsMax
   // The verdict on a certificate is as old as its connection: a request later than this needs a new one.
@@ -160,8 +160,10 @@ function providerOf(serverName: string): string | null {
 async function answer(
   deps: MtlsDeps,
   message: IncomingMessage,
-  response: ServerResponse,
-  trustedBy: WeakMap<TLSSocket, string>,
+  {
+    response,
+    trustedBy,
+  }: { readonly response: ServerResponse; readonly trustedBy: WeakMap<TLSSocket, string> },
 ): Promise<void> {
   const id = deps.ids.next("req")
   response.setHeader("x-request-id", id).setHeader("cache-control", "no-store")

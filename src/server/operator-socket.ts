@@ -135,7 +135,7 @@ function receive(
       deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
   })
   const match = routes.find(message.method ?? "", path)
-  if (!match) return sendRefusal(reply, "platform", unknownCommand(), log)
+  if (!match) return sendRefusal(reply, "platform", { fault: unknownCommand(), log })
   const facts = new MessageFacts(message, {
     id: reply.requestId,
     trustedProxies: noProxies,

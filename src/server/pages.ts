@@ -81,12 +81,12 @@ export async function loadPages(directory: string, entry: Entry = "/index.html")
     async find({ method, path, header }) {
       if (method !== "GET" && method !== "HEAD") return null
       const file = isEntry(path) ? undefined : files.get(path)
-      if (file) return await reply(file, header, 200, cacheFor(path))
+      if (file) return await reply(file, header, { status: 200, cache: cacheFor(path) })
       const person = (header("accept") ?? "").includes("text/html")
       if (path.startsWith("/v1/") || path.startsWith("/assets/") || !(consolePath.test(path) || person))
         return null
       if (!page) return notBuilt
-      return await reply(page, header, consolePath.test(path) ? 200 : 404, "no-cache")
+      return await reply(page, header, { status: consolePath.test(path) ? 200 : 404, cache: "no-cache" })
     },
   }
 }
@@ -115,8 +115,7 @@ function cacheFor(path: string): string {
 async function reply(
   file: StoredFile,
   header: PageRequest["header"],
-  status: 200 | 404,
-  cache: string,
+  { status, cache }: { readonly status: 200 | 404; readonly cache: string },
 ): Promise<PageReply> {
   const headers: Record<string, string> = {
     ...pageHeaders,

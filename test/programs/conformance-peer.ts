@@ -91,7 +91,7 @@ process.on("exit", () => process.stderr.write("exit handlers ran\n"))
 if (process.argv[2] === "http") {
   const server = createServer(
     (request, response) =>
-      void answerHttp(handlers, { key: "k", protocol: "1" }, request, response).catch(() =>
+      void answerHttp(handlers, { key: "k", protocol: "1" }, { request, response }).catch(() =>
         response.destroy(),
       ),
   )

@@ -11,7 +11,7 @@ interface EchoService {
 test("a worker is not given up for the time in which this process stood still", async () => {
   const settings = { protocol: "1", key: undefined }
   const server = createServer((request, response) => {
-    void answerHttp<EchoService>({ echo: async (text) => text }, settings, request, response)
+    void answerHttp<EchoService>({ echo: async (text) => text }, settings, { request, response })
   })
   onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

@@ -218,8 +218,7 @@ export function findMismatch(said: string | null | undefined, protocol: string):
 export async function answerHttp<S extends Service<S>>(
   handlers: Handlers<S>,
   settings: HttpSettings,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
 ): Promise<void> {
   const gone = new AbortController()
   response.once("close", () => gone.abort(new Error("The caller left")))
@@ -234,7 +233,7 @@ export async function answerHttp<S extends Service<S>>(
   }, aliveMs)
   try {
     checkCaller(settings, request)
-    await run(handlers, await readRequest(request), write, gone.signal)
+    await run(handlers, await readRequest(request), { write, signal: gone.signal })
   } catch (error) {
     if (gone.signal.aborted) throw error
     await write({ kind: "failure", failure: encodeFailure(error) })
@@ -247,8 +246,7 @@ export async function answerHttp<S extends Service<S>>(
 async function run<S extends Service<S>>(
   handlers: Handlers<S>,
   { method, input, part, value }: Request,
-  write: (answer: Answer) => Promise<void>,
-  signal: AbortSignal,
+  { write, signal }: { readonly write: (answer: Answer) => Promise<void>; readonly signal: AbortSignal },
 ): Promise<void> {
   // The service's types pair each method with its input.
   const handler =

@@ -85,7 +85,7 @@ export async function evaluateRules(deps: EvaluationDeps): Promise<void> {
 async function evaluate(deps: EvaluationDeps, rule: AlertRule): Promise<void> {
   const { database, clock, facts } = deps
   const nowMs = clock.nowMs()
-  const measured = await measure(database, facts, rule, nowMs)
+  const measured = await measure(database, facts, { rule, nowMs })
   // What fires goes on doing so until it is known that it does not.
   const found: Evaluated =
     measured.state === "unknown" && rule.state === "firing" ? { ...measured, state: "firing" } : measured
@@ -141,10 +141,14 @@ async function raise(
     after: { name, kind, value, threshold, detail },
     at: now,
   })
-  return await notify(ids, sql, rule, alert)
+  return await notify(ids, sql, { rule, alert })
 }
 
-async function notify(ids: Ids, sql: Sql, rule: AlertRule, alert: Alert): Promise<string[]> {
+async function notify(
+  ids: Ids,
+  sql: Sql,
+  { rule, alert }: { readonly rule: AlertRule; readonly alert: Alert },
+): Promise<string[]> {
   const { organizationId } = rule
   const type = `alert.${alert.state}`
   const body = eventBody({ id: alert.id, type, at: alert.at, organizationId, data: dataOf(rule, alert) })

@@ -69,7 +69,7 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
       checkSettings({ kind, threshold, windowMinutes, target })
       return await create(
         call,
-        async (scope) => await newRule(deps, scope, call, { threshold, windowMinutes }),
+        async (scope) => await newRule(deps, scope, { call, numbers: { threshold, windowMinutes } }),
       )
     },
     getAlertRule: async (call) => await get(call, call.params.rule_id),
@@ -77,7 +77,7 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
       await update(
         call,
         call.params.rule_id,
-        async ({ sql }, before) => await changesOf(deps, sql, before, call.body),
+        async ({ sql }, before) => await changesOf(deps, sql, { before, body: call.body }),
       ),
     deleteAlertRule: async (call) =>
       await remove(call, call.params.rule_id, async (_, { managedBy }) => {
@@ -96,8 +96,13 @@ export function alertHandlers(deps: AlertDeps): Handlers<Table> {
 async function newRule(
   deps: AlertDeps,
   { sql, now }: ChangeScope,
-  call: CallOf<Table["createAlertRule"]>,
-  numbers: Pick<AlertRule, "threshold" | "windowMinutes">,
+  {
+    call,
+    numbers,
+  }: {
+    readonly call: CallOf<Table["createAlertRule"]>
+    readonly numbers: Pick<AlertRule, "threshold" | "windowMinutes">
+  },
 ) {
   const { principal, organizationId } = acting(call)
   const { name, kind, target, channels, enabled } = call.body
@@ -107,7 +112,7 @@ async function newRule(
     kind,
     ...numbers,
     target: await resolveTarget(sql, organizationId, target),
-    channels: await checkChannels(deps, sql, organizationId, channels),
+    channels: await checkChannels(deps, sql, { organizationId, channels }),
     enabled,
     stateSince: now,
     createdBy: await creatorOf(sql, principal),
@@ -117,8 +122,7 @@ async function newRule(
 async function changesOf(
   deps: AlertDeps,
   sql: Sql,
-  before: AlertRule,
-  body: CallOf<Table["updateAlertRule"]>["body"],
+  { before, body }: { readonly before: AlertRule; readonly body: CallOf<Table["updateAlertRule"]>["body"] },
 ): Promise<Partial<AlertRule>> {
   refuseManaged(before, body)
   const { window_minutes, target, channels, ...rest } = given(body)
@@ -131,7 +135,7 @@ async function changesOf(
     threshold,
     windowMinutes,
     ...(target && { target: await resolveTarget(sql, organizationId, target) }),
-    ...(channels && { channels: await checkChannels(deps, sql, organizationId, channels) }),
+    ...(channels && { channels: await checkChannels(deps, sql, { organizationId, channels }) }),
     // What is not evaluated has no state.
     ...(body.enabled === false ? { state: "unknown" as const, detail: "" } : {}),
   }
@@ -155,10 +159,10 @@ type Settings = Pick<AlertRule, "kind" | "threshold" | "windowMinutes" | "target
 /** Each kind has its own bounds, and its own fields of the target. */
 function checkSettings({ kind, threshold, windowMinutes, target }: Settings): void {
   const settings = alertKindSettings[kind]
-  checkNumber("threshold", kind, threshold, settings.threshold)
+  checkNumber("threshold", kind, { value: threshold, bounds: settings.threshold })
   if (settings.threshold?.unit === "cents" && !Number.isInteger(threshold))
     throw refuse("threshold", "whole cents are needed")
-  checkNumber("window_minutes", kind, windowMinutes, settings.windowMinutes)
+  checkNumber("window_minutes", kind, { value: windowMinutes, bounds: settings.windowMinutes })
   const missing = settings.required.find((field) => target[field] === undefined)
   if (missing) throw refuse(`target.${missing}`, `a rule of the kind ${kind} needs it`)
   const known = [...settings.required, ...settings.optional]
@@ -169,8 +173,13 @@ function checkSettings({ kind, threshold, windowMinutes, target }: Settings): vo
 function checkNumber(
   path: string,
   kind: AlertKind,
-  value: number | null,
-  bounds: { readonly min: number; readonly max: number } | null,
+  {
+    value,
+    bounds,
+  }: {
+    readonly value: number | null
+    readonly bounds: { readonly min: number; readonly max: number } | null
+  },
 ): void {
   if (bounds === null) {
     if (value !== null) throw refuse(path, `a rule of the kind ${kind} has none`)
@@ -204,8 +213,10 @@ async function resolveTarget(sql: Sql, organizationId: string, target: AlertTarg
 async function checkChannels(
   { email }: AlertDeps,
   sql: Sql,
-  organizationId: string,
-  channels: readonly AlertChannel[],
+  {
+    organizationId,
+    channels,
+  }: { readonly organizationId: string; readonly channels: readonly AlertChannel[] },
 ): Promise<readonly AlertChannel[]> {
   const webhooks = channels.flatMap((one) => (one.type === "webhook" ? [one.webhook_id] : []))
   const known = await listWebhooksById(sql, organizationId, webhooks)

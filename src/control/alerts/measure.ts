@@ -51,8 +51,7 @@ const sumsMax = 100_000
 export async function measure(
   sql: Sql,
   facts: AlertFacts,
-  rule: AlertRule,
-  nowMs: number,
+  { rule, nowMs }: { readonly rule: AlertRule; readonly nowMs: number },
 ): Promise<Evaluated> {
   switch (rule.kind) {
     case "balance_below":

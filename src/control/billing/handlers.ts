@@ -78,7 +78,7 @@ export function billingHandlers(deps: BillingDeps): Handlers<BillingTable> {
       const organizationIds = async (): Promise<string[]> =>
         await tagOwners(database, acting(call), billing_account_id)
       const query = { ...call.query, organizationIds }
-      return await readUsageSpend(deps, billing_account_id, query, clock.nowMs())
+      return await readUsageSpend(deps, query, { billingAccountId: billing_account_id, nowMs: clock.nowMs() })
     },
     getAutoRefill: async (call) =>
       viewAutoRefill(await readAccount(database, call.params.billing_account_id)),
@@ -159,28 +159,31 @@ interface Thresholds {
 
 async function replaceSpendControls(deps: BillingDeps, call: Given, given: Thresholds) {
   const nowMs = deps.clock.nowMs()
-  return await changeAccount(deps, call, "billing.spend_controls", async ({ sql, now }, account) => {
-    const low = given.prepaid_low_balance_warning_threshold_cents
-    if (low !== null && account.mode === "postpaid")
-      throw new Fault(
-        "conflict",
-        "Cannot set a low-balance warning: the account is postpaid and has no balance",
+  return await changeAccount(deps, call, {
+    action: "billing.spend_controls",
+    work: async ({ sql, now }, account) => {
+      const low = given.prepaid_low_balance_warning_threshold_cents
+      if (low !== null && account.mode === "postpaid")
+        throw new Fault(
+          "conflict",
+          "Cannot set a low-balance warning: the account is postpaid and has no balance",
+        )
+      const before = await viewSpendControls(sql, account, nowMs)
+      const changed = await updateBillingAccount(
+        sql,
+        account.id,
+        {
+          lowBalanceWarningCents: toBigint(low),
+          spendCutoffCents: toBigint(given.usage_spend_cutoff_threshold_cents),
+          spendWarningCents: toBigint(given.usage_spend_warning_threshold_cents),
+        },
+        now,
       )
-    const before = await viewSpendControls(sql, account, nowMs)
-    const changed = await updateBillingAccount(
-      sql,
-      account.id,
-      {
-        lowBalanceWarningCents: toBigint(low),
-        spendCutoffCents: toBigint(given.usage_spend_cutoff_threshold_cents),
-        spendWarningCents: toBigint(given.usage_spend_warning_threshold_cents),
-      },
-      now,
-    )
-    // A refusal was about the threshold that was; the next request finds out about this one.
-    await noteCutoff(sql, account.id, monthOf(nowMs), false)
-    await syncManagedRules(sql, { billingAccountId: account.id, newId: () => deps.ids.next("ar"), now })
-    return { before, after: await viewSpendControls(sql, changed ?? account, nowMs) }
+      // A refusal was about the threshold that was; the next request finds out about this one.
+      await noteCutoff(sql, account.id, monthOf(nowMs), false)
+      await syncManagedRules(sql, { billingAccountId: account.id, newId: () => deps.ids.next("ar"), now })
+      return { before, after: await viewSpendControls(sql, changed ?? account, nowMs) }
+    },
   })
 }
 
@@ -191,20 +194,23 @@ interface AutoRefillGiven {
 }
 
 async function replaceAutoRefill(deps: BillingDeps, call: Given, given: AutoRefillGiven) {
-  return await changeAccount(deps, call, "billing.auto_refill", async ({ sql, now }, account) => {
-    if (given.enabled && account.mode === "postpaid")
-      throw new Fault("conflict", "Cannot refill by itself: the account is postpaid")
-    const changed = await updateBillingAccount(
-      sql,
-      account.id,
-      {
-        autoRefillEnabled: given.enabled,
-        autoRefillThresholdCents: toBigint(given.threshold_cents),
-        autoRefillRechargeToCents: toBigint(given.recharge_to_cents),
-      },
-      now,
-    )
-    return { before: viewAutoRefill(account), after: viewAutoRefill(changed ?? account) }
+  return await changeAccount(deps, call, {
+    action: "billing.auto_refill",
+    work: async ({ sql, now }, account) => {
+      if (given.enabled && account.mode === "postpaid")
+        throw new Fault("conflict", "Cannot refill by itself: the account is postpaid")
+      const changed = await updateBillingAccount(
+        sql,
+        account.id,
+        {
+          autoRefillEnabled: given.enabled,
+          autoRefillThresholdCents: toBigint(given.threshold_cents),
+          autoRefillRechargeToCents: toBigint(given.recharge_to_cents),
+        },
+        now,
+      )
+      return { before: viewAutoRefill(account), after: viewAutoRefill(changed ?? account) }
+    },
   })
 }
 
@@ -212,8 +218,13 @@ async function replaceAutoRefill(deps: BillingDeps, call: Given, given: AutoRefi
 async function changeAccount<View>(
   deps: BillingDeps,
   call: Given,
-  action: string,
-  work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>,
+  {
+    action,
+    work,
+  }: {
+    readonly action: string
+    readonly work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>
+  },
 ): Promise<View> {
   const { organizationId } = acting(call)
   return await change(deps, call, async (scope) => {

@@ -80,8 +80,12 @@ function drawParties(pdf: Pdf, text: InvoiceText): void {
   const width = widthOf(pdf)
   const top = margin + 54
   const half = width / 2
-  const left = party(pdf, "From", text.from, { x: margin, y: top, width: half })
-  const right = party(pdf, "Billed to", text.billedTo, { x: margin + half, y: top, width: half })
+  const left = party(pdf, { x: margin, y: top, width: half }, { title: "From", lines: text.from })
+  const right = party(
+    pdf,
+    { x: margin + half, y: top, width: half },
+    { title: "Billed to", lines: text.billedTo },
+  )
   let y = Math.max(left, right) + 18
   for (const [name, value] of text.facts) {
     write(pdf, name, { x: margin, y, width: 110, size: 9.5, color: soft })
@@ -92,9 +96,8 @@ function drawParties(pdf: Pdf, text: InvoiceText): void {
 
 function party(
   pdf: Pdf,
-  title: string,
-  lines: readonly string[],
   { x, y, width }: Pick<Place, "x" | "y" | "width">,
+  { title, lines }: { readonly title: string; readonly lines: readonly string[] },
 ): number {
   let next = write(pdf, title.toUpperCase(), { x, y, width, size: 8, color: soft }) + 3
   for (const one of lines) next = write(pdf, one, { x, y: next, width: width - 12, size: 9.5 })

@@ -22,7 +22,7 @@ export async function setUpMethod(deps: BillingDeps, call: Given): Promise<Setup
   const made = await providerOf(deps, account).setUp(account.providerCustomerId ?? "", deps.publicUrl())
   if ("url" in made)
     return { setup_url: made.url, payment_method_description: account.paymentMethodDescription }
-  await keepMethod(deps, call, account, made)
+  await keepMethod(deps, call, { before: account, method: made })
   return { setup_url: null, payment_method_description: made.description }
 }
 
@@ -33,14 +33,13 @@ export async function removeMethod(deps: BillingDeps, call: Given): Promise<unde
     account.providerCustomerId ?? "",
     account.paymentMethodId,
   )
-  await keepMethod(deps, call, account, null)
+  await keepMethod(deps, call, { before: account, method: null })
 }
 
 async function keepMethod(
   deps: BillingDeps,
   call: Given,
-  before: BillingAccount,
-  method: PaymentMethod | null,
+  { before, method }: { readonly before: BillingAccount; readonly method: PaymentMethod | null },
 ): Promise<void> {
   const { organizationId } = acting(call)
   // The answer to a repeated request is kept by the server: it is not what this transaction answers.

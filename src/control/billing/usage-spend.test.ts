@@ -20,9 +20,8 @@ async function readWith(values: number) {
   const parts = { database: database as Database, spendByTag }
   return await readUsageSpend(
     parts,
-    "ba_1",
     { range: "30d", tag: "job", organizationIds: async () => ["org_1"] },
-    nowMs,
+    { billingAccountId: "ba_1", nowMs },
   )
 }
 

@@ -22,9 +22,8 @@ interface SpendQuery {
 
 export async function readUsageSpend(
   { database, spendByTag }: Pick<BillingDeps, "database" | "spendByTag">,
-  billingAccountId: string,
   { range, tag, organizationIds }: SpendQuery,
-  nowMs: number,
+  { billingAccountId, nowMs }: { readonly billingAccountId: string; readonly nowMs: number },
 ): Promise<UsageSpend> {
   const { startMs, endMs } = boundsOf(range, nowMs)
   const spend = await listDaySpend(database, billingAccountId, dayOf(startMs), dayOf(endMs))

@@ -117,7 +117,7 @@ async function exportRange(
     from: from === undefined ? null : new Date(from),
     to: to === undefined ? null : new Date(to),
   }
-  return new DocumentStream(linesOf(deps, organizationId, range, call.request.signal))
+  return new DocumentStream(linesOf(deps, organizationId, { range, signal: call.request.signal }))
 }
 
 /** A record may have some mebibytes. */
@@ -127,8 +127,7 @@ const exportedPerStep = 16
 async function* linesOf(
   { database, clock, content }: ContentControlDeps,
   organizationId: string,
-  range: Omit<ContentRange, "after">,
-  signal: AbortSignal,
+  { range, signal }: { readonly range: Omit<ContentRange, "after">; readonly signal: AbortSignal },
 ): AsyncGenerator<string> {
   let after: ContentRange["after"] = null
   for (;;) {

@@ -90,7 +90,7 @@ async function verify(
   }
   if (config.type !== "x509") throw new Refusal("the provider takes tokens, not certificates")
   return evidence.kind === "handshake"
-    ? verifyHandshake(evidence.handshake, config, revision, nowMs)
+    ? verifyHandshake(evidence.handshake, config, { cacheKey: revision, nowMs })
     : rehearseChain(evidence.chain, config, nowMs)
 }
 

@@ -33,7 +33,10 @@ export async function verifyOidcToken(
   const kid = readKeyId(token)
   const set = await keySets.find(cacheKey, config, kid)
   if (kid === null && set.size > 1) throw new Refusal("the token names no key, and the issuer has several")
-  const payload = await verify(token, async (header, input) => await set.getKey(header, input), config, nowMs)
+  const payload = await verify(token, async (header, input) => await set.getKey(header, input), {
+    config,
+    nowMs,
+  })
   const expires = checkTimes(payload, nowMs / 1000)
   return {
     claims: payload,
@@ -57,8 +60,7 @@ function readKeyId(token: string): string | null {
 async function verify(
   token: string,
   getKey: Parameters<typeof jwtVerify>[1],
-  config: OidcConfig,
-  nowMs: number,
+  { config, nowMs }: { readonly config: OidcConfig; readonly nowMs: number },
 ): Promise<JWTPayload> {
   try {
     const { payload } = await jwtVerify(token, getKey, {

@@ -36,8 +36,7 @@ export interface Handshake {
 export function verifyHandshake(
   handshake: Handshake,
   config: X509Config,
-  cacheKey: string,
-  nowMs: number,
+  { cacheKey, nowMs }: { readonly cacheKey: string; readonly nowMs: number },
 ): Assertion {
   const { authorized, chain } = handshake
   const [leaf, ...issuers] = chain

@@ -87,7 +87,7 @@ async function enter(
     })
     if (!added) throw new Fault("conflict", `Cannot enter ${reference}: it is in the ledger already`)
     const after = { amount_cents: move.cents, reason: move.reason }
-    await auditAccount(scope, `billing.${kind}`, id, { after })
+    await auditAccount(scope, `billing.${kind}`, { id, views: { after } })
     const balance = (account?.balanceTicks ?? 0n) + ticks
     return { billing_account_id: id, reference, amount_cents: move.cents, balance_cents: centsExact(balance) }
   })
@@ -120,8 +120,7 @@ async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
 async function auditAccount(
   { sql, audit }: ChangeScope,
   action: string,
-  id: string,
-  views: AuditedViews,
+  { id, views }: { readonly id: string; readonly views: AuditedViews },
 ): Promise<void> {
   const organizations = await listOrganizationsOfBillingAccount(sql, id)
   for (const { id: organizationId } of organizations.toReversed())
@@ -158,7 +157,7 @@ async function set(
       now,
     )
     const after = shown(found(updated, "billing account"))
-    await auditAccount(scope, "billing.account_set", id, { before: shown(before), after })
+    await auditAccount(scope, "billing.account_set", { id, views: { before: shown(before), after } })
     invalidate({ table: "billing_accounts", id })
     return { billing_account_id: id, ...after }
   })
@@ -228,9 +227,12 @@ async function release(
     const released = await releaseGateway(scope.sql, gateway)
     if (released.length === 0) throw new Fault("not_found", `Cannot release ${gateway}: it holds nothing`)
     for (const { billingAccountId, heldTicks } of released)
-      await auditAccount(scope, "billing.lease_released", billingAccountId, {
-        before: null,
-        after: { gateway, released_cents: centsExact(heldTicks) },
+      await auditAccount(scope, "billing.lease_released", {
+        id: billingAccountId,
+        views: {
+          before: null,
+          after: { gateway, released_cents: centsExact(heldTicks) },
+        },
       })
     const cents = centsExact(released.reduce((sum, { heldTicks }) => sum + heldTicks, 0n))
     return { gateway, released_cents: cents }

@@ -81,14 +81,13 @@ async function createOrganization(
   return await change(deps, call, async (scope) => {
     const { sql, now } = scope
     const known = await findUserByEmail(sql, owner)
-    const user = known ?? (await newUser(sql, deps, owner, now))
+    const user = known ?? (await newUser(sql, deps, { email: owner, now }))
     const billingAccountId =
       billing_account ??
       (await openAccount(
         sql,
         { email: owner, provider: deps.provider ?? "local", startingCredit: true },
-        now,
-        deps.ids,
+        { now, ids: deps.ids },
       ))
     if (!(await findBillingAccount(sql, billingAccountId)))
       throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
@@ -105,7 +104,11 @@ async function createOrganization(
   })
 }
 
-async function newUser(sql: Sql, { ids }: OperatorDeps, email: string, now: Date): Promise<User> {
+async function newUser(
+  sql: Sql,
+  { ids }: OperatorDeps,
+  { email, now }: { readonly email: string; readonly now: Date },
+): Promise<User> {
   const user = await insertUser(sql, { id: ids.next("usr"), email, createdAt: now, updatedAt: now })
   if (user) return user
   throw new Fault("conflict", `Cannot make the user ${email}: someone else does at this moment; try again`)

@@ -47,7 +47,7 @@ export function createStripeProvider(settings: StripeSettings): PaymentProvider 
     removePaymentMethod: (customerId, id) => asking(() => removePaymentMethod(stripe, customerId, id)),
     charge: (request) => charge(stripe, request),
     find: (request) => asking(() => find(stripe, request)),
-    readEvent: (body, signature) => readEvent(stripe, settings.webhookSecret, body, signature),
+    readEvent: (body, signature) => readEvent(stripe, settings.webhookSecret, { body, signature }),
     settleEvent: (event) => asking(() => keepNewMethod(stripe, event)),
   }
 }
@@ -208,8 +208,7 @@ async function find(stripe: Stripe, request: FindRequest): Promise<ChargeOutcome
 function readEvent(
   stripe: Stripe,
   webhookSecret: string | undefined,
-  body: Uint8Array,
-  signature: string | null,
+  { body, signature }: { readonly body: Uint8Array; readonly signature: string | null },
 ): PaymentEvent {
   if (!webhookSecret)
     throw new Fault("invalid_signature", "Cannot take the event: no webhook secret is configured")

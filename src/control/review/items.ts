@@ -86,10 +86,10 @@ async function decide(
   return await change(deps, call, async (scope) => {
     const { sql, now, audit } = scope
     const { set, item } = await lockItem(sql, membership, call.params)
-    const content = await contentOf(deps, sql, item, now)
+    const content = await contentOf(deps, item, { sql, now })
     const before = await listReviews(sql, [item.id])
     refuseDecided(item, before, reviewer)
-    const label = given === undefined ? null : await readLabel(sql, set, item, given)
+    const label = given === undefined ? null : await readLabel(sql, item, { set, given })
     const learned =
       label === null ? null : await giveLabel(deps, scope, { set, item, content, label, before })
     await insertReview(sql, {
@@ -108,7 +108,7 @@ async function decide(
     await audit("review.decide", reviewed(set), {
       after: { item: item.id, question: item.question, decision },
     })
-    return await viewOf(sql, { ...item, state }, content, reviewer)
+    return await viewOf(sql, { ...item, state }, { content, reviewer })
   })
 }
 
@@ -121,7 +121,7 @@ async function undo(
   return await change(deps, call, async (scope) => {
     const { sql, now, audit } = scope
     const { set, item } = await lockItem(sql, membership, call.params)
-    const content = await contentOf(deps, sql, item, now)
+    const content = await contentOf(deps, item, { sql, now })
     const reviews = await listReviews(sql, [item.id])
     const own = reviews.find((review) => review.reviewer === reviewer)
     if (!own) throw notFound("decision")
@@ -131,7 +131,7 @@ async function undo(
     await deleteReview(sql, item.id, reviewer)
     const state = await updateState(sql, item)
     await audit("review.undo", reviewed(set), { before: { item: item.id, decision: own.decision } })
-    return await viewOf(sql, { ...item, state }, content, reviewer)
+    return await viewOf(sql, { ...item, state }, { content, reviewer })
   })
 }
 
@@ -148,9 +148,8 @@ async function lockItem(
 
 async function contentOf(
   { content }: ContentControlDeps,
-  sql: Sql,
   { organizationId, seqId }: StoredReviewItem,
-  now: Date,
+  { sql, now }: { readonly sql: Sql; readonly now: Date },
 ): Promise<KeptContent> {
   const stored = await findContent(sql, organizationId, seqId, now)
   const opened = stored && openContent(content.cipher, stored)
@@ -167,9 +166,8 @@ function refuseDecided(item: StoredReviewItem, reviews: readonly ReviewWithPerso
 /** In the form in which examples have it; the question may have changed since. */
 async function readLabel(
   sql: Sql,
-  set: QuestionSet,
   { question }: StoredReviewItem,
-  given: Label,
+  { set, given }: { readonly set: QuestionSet; readonly given: Label },
 ): Promise<Label> {
   const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
   const label = readOrRefuse({ [question]: given }, questions)[question]
@@ -213,7 +211,7 @@ async function viewsOf(
   for (const item of items) {
     const opened = contents.get(item.seqId)
     const own = reviews.filter(({ itemId }) => itemId === item.id)
-    if (opened) views.push(toView(item, opened, own, reviewer))
+    if (opened) views.push(toView(item, opened, { reviews: own, reviewer }))
   }
   return views
 }
@@ -221,10 +219,9 @@ async function viewsOf(
 async function viewOf(
   sql: Sql,
   item: StoredReviewItem,
-  content: KeptContent,
-  reviewer: string,
+  { content, reviewer }: { readonly content: KeptContent; readonly reviewer: string },
 ): Promise<ReviewItem> {
-  return toView(item, content, await listReviews(sql, [item.id]), reviewer)
+  return toView(item, content, { reviews: await listReviews(sql, [item.id]), reviewer })
 }
 
 const kindOf = (content: KeptContent, name: string): ReviewItem["kind"] =>
@@ -242,8 +239,7 @@ const yesAndNo = [
 function toView(
   item: StoredReviewItem,
   content: KeptContent,
-  reviews: readonly ReviewWithPerson[],
-  reviewer: string,
+  { reviews, reviewer }: { readonly reviews: readonly ReviewWithPerson[]; readonly reviewer: string },
 ): ReviewItem {
   const { question: name } = item
   const question = content.questions.find((one) => one.name === name)

@@ -93,10 +93,10 @@ async function attempt(deps: DelivererDeps, delivery: Delivery, stop: AbortSigna
   const startedMs = clock.monotonicMs()
   const sent: Attempted = await (delivery.webhookId === null
     ? mailTo(deps, delivery)
-    : postTo(deps, delivery, delivery.webhookId, stop))
+    : postTo(deps, delivery, { webhookId: delivery.webhookId, stop }))
   const durationMs = Math.round(clock.monotonicMs() - startedMs)
-  const end = endOf(delivery, sent, durationMs, clock.nowMs())
-  if (sent.status === gone && sent.webhook) await endGone(deps, sent.webhook, delivery, end)
+  const end = endOf(delivery, sent, { durationMs, nowMs: clock.nowMs() })
+  if (sent.status === gone && sent.webhook) await endGone(deps, sent.webhook, { delivery, end })
   else await endAttempt(database, delivery, end)
 }
 
@@ -109,8 +109,7 @@ interface Attempted extends Sent {
 async function postTo(
   { database, clock, webhooks, cipher }: DelivererDeps,
   delivery: Delivery,
-  webhookId: string,
-  stop: AbortSignal,
+  { webhookId, stop }: { readonly webhookId: string; readonly stop: AbortSignal },
 ): Promise<Attempted> {
   const [webhook] = await listWebhooksById(database, delivery.organizationId, [webhookId])
   if (!webhook?.enabled) return { status: null, error: "the webhook is disabled", isFinal: true }
@@ -150,7 +149,11 @@ async function mailTo(deps: DelivererDeps, delivery: Delivery): Promise<Attempte
   return await mail.send({ id, address: address ?? "", event: body })
 }
 
-function endOf(delivery: Delivery, { status, error, isFinal }: Attempted, durationMs: number, nowMs: number) {
+function endOf(
+  delivery: Delivery,
+  { status, error, isFinal }: Attempted,
+  { durationMs, nowMs }: { readonly durationMs: number; readonly nowMs: number },
+) {
   const end = { status, durationMs, error, nextAttemptAt: null }
   if (error === null) return { ...end, state: "succeeded" } satisfies AttemptEnd
   const delayMs = isFinal || status === gone ? undefined : retryDelaysMs[delivery.tries - 1]
@@ -172,8 +175,7 @@ function spread(delayMs: number, id: string): number {
 async function endGone(
   { database, clock, ids }: DelivererDeps,
   webhook: Webhook,
-  delivery: Delivery,
-  end: AttemptEnd,
+  { delivery, end }: { readonly delivery: Delivery; readonly end: AttemptEnd },
 ): Promise<void> {
   const now = new Date(clock.nowMs())
   await database.transaction(async (sql) => {

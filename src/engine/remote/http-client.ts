@@ -65,7 +65,7 @@ export class HttpClient {
   }
 
   async check(path: string, signal: AbortSignal): Promise<void> {
-    const reply = await this.#send("GET", path, null, signal)
+    const reply = await this.#send("GET", path, { body: null, signal })
     await reply.body.dump()
     if (reply.statusCode >= 400)
       throw new Fault("inference_failed", `The worker answered ${reply.statusCode}`)
@@ -76,7 +76,7 @@ export class HttpClient {
   }
 
   async #post(path: string, body: unknown, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-    const reply = await this.#send("POST", path, JSON.stringify(body), signal)
+    const reply = await this.#send("POST", path, { body: JSON.stringify(body), signal })
     if (reply.statusCode < 300) return reply
     throw refusal(reply.statusCode, await this.#error(reply))
   }
@@ -84,8 +84,7 @@ export class HttpClient {
   async #send(
     method: "GET" | "POST",
     place: string,
-    body: string | null,
-    signal: AbortSignal,
+    { body, signal }: { readonly body: string | null; readonly signal: AbortSignal },
   ): Promise<Dispatcher.ResponseData> {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted()

@@ -46,7 +46,7 @@ async function serve(dialect: DialectName, events: string): Promise<RemoteWorker
   // A listening TCP server has an address of this form.
   const { port } = server.address() as AddressInfo
   const model = { name: "m", contextTokensMax: 2048, quantization: "F32", file: null }
-  worker = openRemoteWorker({ url: `http://127.0.0.1:${port}` }, dialect, model)
+  worker = openRemoteWorker({ url: `http://127.0.0.1:${port}` }, dialect, { model })
   return worker
 }
 

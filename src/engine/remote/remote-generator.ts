@@ -54,7 +54,7 @@ async function* generate(
     notEnforced: looseSchemas(work),
   })
   const startedMs = performance.now()
-  const body = chatBody(work, dialect, model.name, outputTokensMax)
+  const body = chatBody(work, dialect, { model: model.name, outputTokensMax })
   const bytes = await client.stream("/v1/chat/completions", body, signal)
   const reader = new ChunkReader(dialect)
   try {
@@ -200,7 +200,11 @@ function bytesOf({ messages, tools, format }: GenerateWork): number {
   return Buffer.byteLength(JSON.stringify([messages, tools, format]))
 }
 
-function chatBody(work: GenerateWork, dialect: Dialect, model: string, outputTokensMax: number): Json {
+function chatBody(
+  work: GenerateWork,
+  dialect: Dialect,
+  { model, outputTokensMax }: { readonly model: string; readonly outputTokensMax: number },
+): Json {
   const { sampling } = work
   const quiet = work.effort === "none" || work.effort === "minimal"
   return {

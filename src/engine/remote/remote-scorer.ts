@@ -74,7 +74,7 @@ async function open(
     signal,
   }: { readonly call: TokenizeCall; readonly model: RemoteScoredModel; readonly signal: AbortSignal },
 ): Promise<Ready> {
-  const { head, tail } = await frameOf(client, dialect, model, signal)
+  const { head, tail } = await frameOf(client, dialect, { model, signal })
   const ids = async (text: string): Promise<number[]> =>
     await tokens(client, call, { model: model.name, text, signal })
   const single = async (texts: readonly string[]): Promise<Set<number>> => {
@@ -102,8 +102,7 @@ async function open(
 async function frameOf(
   client: HttpClient,
   { template }: Dialect,
-  model: RemoteScoredModel,
-  signal: AbortSignal,
+  { model, signal }: { readonly model: RemoteScoredModel; readonly signal: AbortSignal },
 ): Promise<PromptFrame> {
   if (model.file !== null) {
     const { chatTemplate } = await readGguf(model.file)

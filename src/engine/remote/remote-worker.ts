@@ -18,8 +18,10 @@ export interface RemoteWorker {
 export function openRemoteWorker(
   address: RemoteAddress,
   dialectName: DialectName,
-  model: RemoteScoredModel,
-  times: Partial<HttpTimeouts> = {},
+  {
+    model,
+    times = {},
+  }: { readonly model: RemoteScoredModel; readonly times?: Partial<HttpTimeouts> | undefined },
 ): RemoteWorker {
   const dialect = dialects[dialectName]
   const client = new HttpClient(address, times)

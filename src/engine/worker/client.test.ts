@@ -66,7 +66,7 @@ function serving(events: AsyncIterable<GenerationEvent> = words("x", "y"), runs:
     }
   })
   return (request, response) =>
-    answerHttp(handlers, { key: "secret", protocol: protocolVersion }, request, response).catch(() =>
+    answerHttp(handlers, { key: "secret", protocol: protocolVersion }, { request, response }).catch(() =>
       response.destroy(),
     )
 }

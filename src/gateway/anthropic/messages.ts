@@ -158,7 +158,7 @@ function toMessages({ system, messages }: CountTokensRequest): ChatMessage[] {
     ...messages.flatMap((message, index) => {
       const blocks = blocksOf(message)
       if (message.role === "assistant") return [assistantMessage(blocks, called)]
-      return userMessages(message.role, blocks, called, index)
+      return userMessages(message.role, blocks, { called, index })
     }),
   ]
 }
@@ -212,8 +212,7 @@ function assistantMessage(blocks: readonly ContentBlock[], called: Set<string>):
 function userMessages(
   role: "user" | "system",
   blocks: readonly ContentBlock[],
-  called: ReadonlySet<string>,
-  index: number,
+  { called, index }: { readonly called: ReadonlySet<string>; readonly index: number },
 ): ChatMessage[] {
   const messages: ChatMessage[] = []
   let texts: string[] = []

@@ -33,7 +33,7 @@ export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> 
   return {
     createBatch: async ({ body, principal, membership }) => {
       const organizationId = organizationOf(membership)
-      const file = await visibleFile(database, organizationId, body.input_file_id, now())
+      const file = await visibleFile(database, organizationId, { id: body.input_file_id, now: now() })
       if (file.purpose !== "batch")
         throw new Fault("invalid_body", "Cannot use the file: its purpose is not batch", {
           param: "input_file_id",

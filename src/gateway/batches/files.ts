@@ -66,10 +66,12 @@ export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
       return listOf(items.map(toFileObject), nextCursor !== null)
     },
     getFile: async ({ params, membership }) =>
-      toFileObject(await visibleFile(database, organizationOf(membership), params.file_id, now())),
+      toFileObject(
+        await visibleFile(database, organizationOf(membership), { id: params.file_id, now: now() }),
+      ),
     getFileContent: async (call) => {
       const { params, membership } = call
-      const file = await visibleFile(database, organizationOf(membership), params.file_id, now())
+      const file = await visibleFile(database, organizationOf(membership), { id: params.file_id, now: now() })
       if (file.storage !== storage.id)
         throw new Fault(
           "not_ready",
@@ -107,8 +109,7 @@ export const listOf = <Item extends { readonly id: string }>(data: Item[], hasMo
 export async function visibleFile(
   database: Database,
   organizationId: string,
-  id: string,
-  now: Date,
+  { id, now }: { readonly id: string; readonly now: Date },
 ): Promise<File> {
   const file = await findFile(database, organizationId, id, now)
   if (!file) throw noFile()

@@ -21,8 +21,7 @@ interface FinalizeDeps {
 export async function finalizeBatch(
   deps: FinalizeDeps,
   batch: Batch,
-  now: Date,
-  signal: AbortSignal,
+  { now, signal }: { readonly now: Date; readonly signal: AbortSignal },
 ): Promise<boolean> {
   const { database, storage } = deps
   const all = await listParts(database, batch.id)
@@ -123,7 +122,7 @@ async function* select(
   for (const part of all) {
     signal.throwIfAborted()
     const startedMs = (part.startedAt ?? batch.createdAt).getTime()
-    const { lines, why } = await resultsOf(deps, batch, part, signal).catch((error: unknown) => {
+    const { lines, why } = await resultsOf(deps, batch, { part, signal }).catch((error: unknown) => {
       if (!(error instanceof BlobDamaged)) throw error
       found.inputDamage = error
       return { lines: [], why: notRun }
@@ -174,11 +173,10 @@ interface PartResults {
 async function resultsOf(
   deps: FinalizeDeps,
   batch: Batch,
-  part: BatchPart,
-  signal: AbortSignal,
+  { part, signal }: { readonly part: BatchPart; readonly signal: AbortSignal },
 ): Promise<PartResults> {
   const unrun = async (why: Reason): Promise<PartResults> => ({
-    lines: (await readPartLines(deps, batch, part, signal)).map(({ line, customId }) => ({
+    lines: (await readPartLines(deps, batch, { part, signal })).map(({ line, customId }) => ({
       kind: "unrun",
       text: JSON.stringify({ line, customId, body: "" }),
     })),

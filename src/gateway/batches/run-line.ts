@@ -119,7 +119,7 @@ export async function runLine(
     if (!leave) return null
     try {
       const { body, ...told } = await callEndpoint(deps, request, stop)
-      return { isSuccess: true, text: resultLine(request, 200, body, told) }
+      return { isSuccess: true, text: resultLine(request, 200, { body, told }) }
     } catch (error) {
       stop.throwIfAborted()
       const fault = error instanceof Fault ? error : unexpected(error)
@@ -198,15 +198,14 @@ const unexpected = (cause: unknown): Fault =>
 
 function failed(deps: LineDeps, request: LineRequest, fault: Fault): LineResult {
   const error = deps.errorBody(deps.endpoints[request.endpoint].surface, fault)
-  return { isSuccess: false, text: resultLine(request, fault.status, JSON.stringify({ error })) }
+  return { isSuccess: false, text: resultLine(request, fault.status, { body: JSON.stringify({ error }) }) }
 }
 
 /** A line break in JSON stands only between values. */
 function resultLine(
   request: LineRequest,
   status: number,
-  body: string,
-  told?: Pick<Answered, "headers" | "ms">,
+  { body, told }: { readonly body: string; readonly told?: Pick<Answered, "headers" | "ms"> | undefined },
 ): string {
   const head = JSON.stringify({ id: idOf("batch_req", request), custom_id: request.line.customId })
   const id = JSON.stringify(idOf("req", request))
@@ -243,8 +242,10 @@ export interface RanPart {
 export async function readPartLines(
   { storage }: Pick<PartDeps, "storage">,
   batch: Batch,
-  part: Pick<BatchPart, "firstLine" | "start" | "length">,
-  signal: AbortSignal,
+  {
+    part,
+    signal,
+  }: { readonly part: Pick<BatchPart, "firstLine" | "start" | "length">; readonly signal: AbortSignal },
 ): Promise<readonly BatchLine[]> {
   const { organizationId, endpoint, inputSha256: sha256 } = batch
   const range = { start: Number(part.start), length: Number(part.length) }
@@ -257,11 +258,10 @@ export async function readPartLines(
 export async function runPart(
   deps: PartDeps,
   { batch, part }: { readonly batch: Batch; readonly part: BatchPart },
-  concurrency: number,
-  signals: LineSignals,
+  { concurrency, signals }: { readonly concurrency: number; readonly signals: LineSignals },
 ): Promise<RanPart> {
   const { stop, halt } = signals
-  const lines = await readPartLines(deps, batch, part, stop)
+  const lines = await readPartLines(deps, batch, { part, signal: stop })
   const caller = readCaller(batch.principal)
   const startedMs = part.startedAt?.getTime() ?? 0
   const results: (LineResult | null)[] = lines.map(() => null)

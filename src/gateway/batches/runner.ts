@@ -81,7 +81,7 @@ function batchKind(deps: RunnerDeps): WorkKind<Batch> {
     renew: (batch, until) => renewBatch(database, batch, until),
     run: async (batch, { stop, halt }) => {
       try {
-        if (batch.status !== "validating") await finalizeBatch(deps, batch, nowDate(), halt)
+        if (batch.status !== "validating") await finalizeBatch(deps, batch, { now: nowDate(), signal: halt })
         else if (batch.attempts > attemptsMax) await failBatch(deps, batch, [interrupted])
         else await validate(deps, batch, halt)
       } catch (error) {
@@ -172,7 +172,11 @@ async function workOnPart(
   { lines, stop, halt }: WorkSignals & { readonly lines: number },
 ): Promise<void> {
   try {
-    const ran = await runPart(deps, { batch, part }, part.attempts > attemptsMax ? 0 : lines, { stop, halt })
+    const ran = await runPart(
+      deps,
+      { batch, part },
+      { concurrency: part.attempts > attemptsMax ? 0 : lines, signals: { stop, halt } },
+    )
     if (ran.refused) await stopBatchNow(deps, batch, refusalOf(ran.refused))
     stop.throwIfAborted()
     await storeResults(deps, part, ran)

@@ -94,7 +94,7 @@ async function findTool(deps: McpDeps, caller: McpCaller, name: string): Promise
       if (!name.startsWith(askPrefix)) return null
       const names = await listPublishedNames(deps.database, caller.membership.organizationId)
       const set = names.find((one) => toolName(one) === name)
-      return set === undefined ? null : async (given) => await ask(deps, caller, set, given)
+      return set === undefined ? null : async (given) => await ask(deps, caller, { set, given })
     }
   }
 }
@@ -105,9 +105,13 @@ async function decide(deps: McpDeps, caller: McpCaller, given: Arguments): Promi
   return await deps.handlers.createDecision({ ...callOf(caller), params: {}, body })
 }
 
-async function ask(deps: McpDeps, caller: McpCaller, set: string, given: Arguments): Promise<unknown> {
+async function ask(
+  deps: McpDeps,
+  caller: McpCaller,
+  { set, given }: { readonly set: string; readonly given: Arguments },
+): Promise<unknown> {
   const { input, questions = [] } = only(given, ["input", "questions"])
-  return await askOne(deps, caller, set, askBody(textArgument(input, "input"), questions))
+  return await askOne(deps, caller, { set, body: askBody(textArgument(input, "input"), questions) })
 }
 
 /** What the endpoint of the set would take: its limit of bytes, its schema, and no half of a surrogate pair. */
@@ -124,8 +128,7 @@ function askBody(input: string, questions: unknown) {
 async function askOne(
   { handlers }: McpDeps,
   caller: McpCaller,
-  set: string,
-  body: ReturnType<typeof askBody>,
+  { set, body }: { readonly set: string; readonly body: ReturnType<typeof askBody> },
 ) {
   const params = { org_id: caller.membership.organizationId, set_id: set }
   // The handler answers the decision itself: only streams and texts are other forms.
@@ -158,7 +161,7 @@ async function labelFile(deps: McpDeps, caller: McpCaller, given: Arguments): Pr
   })
   const bodies = texts.map((text) => askBody(text, []))
   const rows = await mapConcurrent(bodies, { concurrency: textsAtOnce }, async (body, row) => {
-    const { answers, usage, version } = await askOne(deps, caller, name, body)
+    const { answers, usage, version } = await askOne(deps, caller, { set: name, body })
     return { row, version, answers, usage }
   })
   return {

@@ -93,12 +93,19 @@ export async function serve<Result>(
       `Cannot run the request: ${virtual} is a cascade, which answers decisions and System One only`,
       { param: "model" },
     )
-  return await firstThatServes(sequence, { models, virtual }, request.signal, async (turn) => {
-    const result = await work(turn)
-    if (virtual !== null)
-      tellStages((name, value) => call.header(name, value), sequence.stages, sequence.answering)
-    return result
-  })
+  return await firstThatServes(
+    sequence,
+    { models, virtual },
+    {
+      signal: request.signal,
+      work: async (turn) => {
+        const result = await work(turn)
+        if (virtual !== null)
+          tellStages((name, value) => call.header(name, value), sequence.stages, sequence.answering)
+        return result
+      },
+    },
+  )
 }
 
 /** What is kept of what is not a decision. */

@@ -65,7 +65,7 @@ export function moderationHandler(deps: InferenceDeps): Handler<typeof createMod
       const work = texts.map((evidence) => ({ evidence, branches }))
       const { model, margins, usage } = await serve(metered, resolved, async (turn) => ({
         model: turn.model,
-        ...(await scoreEach(deps, metered, turn.model, work)),
+        ...(await scoreEach(deps, metered, { model: turn.model, texts: work })),
       }))
       await metered.succeed(usage, () => outputContent(model.sku))
       return {

@@ -39,7 +39,7 @@ export function rerankHandler(deps: InferenceDeps): Handler<typeof createRerank>
       metered.keep(() => inputContent({ messages: [], texts: [body.query, ...texts] }))
       const { model, scores, usage } = await serve(metered, resolved, async (turn) => {
         const relevance = turn.model.kind === "embedding" ? byEmbedding : byDecision
-        const found = await relevance(deps, metered, turn.model, body.query, texts)
+        const found = await relevance(deps, metered, { model: turn.model, query: body.query, texts })
         return { model: turn.model, ...found }
       })
       await metered.succeed(usage, () => outputContent(model.sku))
@@ -79,25 +79,27 @@ export const relevanceBranch = (query: string): Branch => ({
   noMeans: "",
 })
 
+interface Ranking {
+  readonly model: Model
+  readonly query: string
+  readonly texts: readonly string[]
+}
+
 async function byDecision(
   deps: InferenceDeps,
   metered: MeteredCall,
-  model: Model,
-  query: string,
-  texts: readonly string[],
+  { model, query, texts }: Ranking,
 ): Promise<Relevance> {
   const branches = [relevanceBranch(query)]
   const work = texts.map((evidence) => ({ evidence, branches }))
-  const { margins, usage } = await scoreEach(deps, metered, model, work)
+  const { margins, usage } = await scoreEach(deps, metered, { model, texts: work })
   return { scores: margins.map(([margin]) => readPredicate(margin ?? Number.NaN)), usage }
 }
 
 async function byEmbedding(
   deps: InferenceDeps,
   metered: MeteredCall,
-  model: Model,
-  query: string,
-  texts: readonly string[],
+  { model, query, texts }: Ranking,
 ): Promise<Relevance> {
   const work = { inputs: [query, ...texts], dimensions: null }
   const { vectors, usage } = await embedMetered(deps, metered, { model, work })
@@ -147,8 +149,7 @@ export interface ScoredEach {
 export async function scoreEach(
   deps: InferenceDeps,
   metered: MeteredCall,
-  model: Model,
-  texts: readonly TextWork[],
+  { model, texts }: { readonly model: Model; readonly texts: readonly TextWork[] },
 ): Promise<ScoredEach> {
   const { organizationId, sequence } = metered
   const { signal } = metered.request

@@ -21,7 +21,7 @@ export function compactHandler(deps: ResponseDeps): Handler<(typeof inferenceEnd
   return async (asker) =>
     await runInference(deps, { callSource: "compact", wire: "compact", asker }, async (call, body) => {
       const { organizationId } = call
-      const { items } = await conversation(deps, organizationId, body, null)
+      const { items } = await conversation(deps, organizationId, { request: body, memory: null })
       const work = summaryWork(body, items, organizationId)
       const given = { model: body.model, work, count: 1, isStreamed: false }
       const generating = await Generating.start(deps, call, given)
@@ -68,6 +68,6 @@ function summaryWork(
   const said = items.map(({ item }) => item)
   const wish = { type: "message" as const, role: "user" as const, content: instructions }
   const none = { tools: [], toolChoice: "none" as const }
-  const work = promptWork({ instructions: given }, [...said, wish], organizationId, none)
+  const work = promptWork({ instructions: given }, none, { items: [...said, wish], organizationId })
   return { ...work, outputTokensMax: summaryTokensMax, effort: "none", truncate: true }
 }

@@ -34,8 +34,8 @@ export class ResponseConversation {
     } as const
     yield* await runInference(deps, start, async (call, body) => {
       const { generate, type: _, stream: _stream, ...request } = body
-      if (generate === false) return await warmUp(deps, call, request, this.#memory)
-      const turn = await startTurn(deps, call, request, this.#memory)
+      if (generate === false) return await warmUp(deps, call, { request, memory: this.#memory })
+      const turn = await startTurn(deps, call, { request, memory: this.#memory })
       return call.through(turn.events())
     })
   }

@@ -25,11 +25,10 @@ export type PromptRequest = Pick<
 export function responseWork(
   request: ResponseRequest,
   items: readonly InputItem[],
-  organizationId: string,
-  tools: ResponseTools,
+  { organizationId, tools }: { readonly organizationId: string; readonly tools: ResponseTools },
 ): GenerateWork {
   const withLogprobs = request.include?.includes("message.output_text.logprobs") ?? false
-  const work = promptWork(request, items, organizationId, tools)
+  const work = promptWork(request, tools, { items, organizationId })
   return {
     ...work,
     sampling: {
@@ -46,9 +45,8 @@ export function responseWork(
 
 export function promptWork(
   request: PromptRequest,
-  items: readonly InputItem[],
-  organizationId: string,
   { tools, toolChoice }: Pick<ResponseTools, "tools" | "toolChoice">,
+  { items, organizationId }: { readonly items: readonly InputItem[]; readonly organizationId: string },
 ): GenerateWork {
   const instructions = request.instructions ?? null
   return {

@@ -46,7 +46,7 @@ export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
   return {
     createResponse: async (asker) =>
       await runInference(deps, { callSource: "responses", wire: "responses", asker }, async (call, body) => {
-        const turn = await startTurn(deps, call, body)
+        const turn = await startTurn(deps, call, { request: body })
         if (body.stream === true) return new EventStream(named(turn.events()), null)
         return await turn.whole()
       }),
@@ -69,10 +69,10 @@ export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
       const start = { callSource: "count_tokens", wire: "input_tokens", asker } as const
       return await runInference(deps, start, async (call, body) => {
         const { organizationId } = call
-        const { items } = await conversation(deps, organizationId, body, null)
+        const { items } = await conversation(deps, organizationId, { request: body, memory: null })
         const tools = responseTools(body)
         const said = items.map(({ item }) => item)
-        const work = promptWork(body, said, organizationId, tools)
+        const work = promptWork(body, tools, { items: said, organizationId })
         noteDropped(call, tools.dropped)
         const input_tokens = await countPromptTokens(deps, call, { model: body.model, work })
         return { object: "response.input_tokens" as const, input_tokens }
@@ -108,12 +108,14 @@ export interface Memory {
 export async function startTurn(
   deps: ResponseDeps,
   call: MeteredCall,
-  request: ResponseRequest,
-  memory: Memory | null = null,
+  {
+    request,
+    memory = null,
+  }: { readonly request: ResponseRequest; readonly memory?: Memory | null | undefined },
 ): Promise<Turn> {
   const previous = request.previous_response_id ?? null
   try {
-    return await openTurn(deps, call, request, memory)
+    return await openTurn(deps, call, { request, memory })
   } catch (error) {
     if (previous !== null) memory?.invalidate(previous)
     throw error
@@ -123,14 +125,13 @@ export async function startTurn(
 async function openTurn(
   deps: ResponseDeps,
   call: MeteredCall,
-  request: ResponseRequest,
-  memory: Memory | null,
+  { request, memory }: { readonly request: ResponseRequest; readonly memory: Memory | null },
 ): Promise<Turn> {
   const { organizationId } = call
-  const { items, own } = await conversation(deps, organizationId, request, memory)
+  const { items, own } = await conversation(deps, organizationId, { request, memory })
   const tools = responseTools(request)
   const said = items.map(({ item }) => item)
-  const work = responseWork(request, said, organizationId, tools)
+  const work = responseWork(request, said, { organizationId, tools })
   noteDropped(call, tools.dropped)
   const isStreamed = request.stream === true || memory !== null
   const asked = { model: request.model, work, count: 1, isStreamed }
@@ -144,14 +145,14 @@ async function openTurn(
 export async function warmUp(
   deps: ResponseDeps,
   call: MeteredCall,
-  request: ResponseRequest,
-  memory: Memory,
+  { request, memory }: { readonly request: ResponseRequest; readonly memory: Memory },
 ): Promise<ResponseEvent[]> {
   const { organizationId, sequence } = call
   const named = { organizationId, name: request.model, wanted: "generation" } as const
   const model = await deps.models.first(named)
   const previous = request.previous_response_id ?? null
-  const before = previous === null ? [] : await earlier(deps, organizationId, previous, memory)
+  const before =
+    previous === null ? [] : await earlier(deps, organizationId, { previousId: previous, memory })
   const own = await deps.responseStore.resolve(organizationId, inputOf(request.input))
   await sequence.reserve(model, noUsage)
   const store = (request.store ?? true) && (await deps.responseStore.stores(organizationId))
@@ -174,8 +175,7 @@ export async function warmUp(
 async function earlier(
   { responseStore }: ResponseDeps,
   organizationId: string,
-  previousId: string,
-  memory: Memory | null,
+  { previousId, memory }: { readonly previousId: string; readonly memory: Memory | null },
 ): Promise<readonly KnownItem[]> {
   return memory?.recall(previousId) ?? (await responseStore.conversation(organizationId, previousId))
 }
@@ -184,11 +184,17 @@ async function earlier(
 export async function conversation(
   deps: ResponseDeps,
   organizationId: string,
-  request: Pick<ResponseRequest, "input" | "previous_response_id">,
-  memory: Memory | null,
+  {
+    request,
+    memory,
+  }: {
+    readonly request: Pick<ResponseRequest, "input" | "previous_response_id">
+    readonly memory: Memory | null
+  },
 ): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
   const previous = request.previous_response_id ?? null
-  const before = previous === null ? [] : await earlier(deps, organizationId, previous, memory)
+  const before =
+    previous === null ? [] : await earlier(deps, organizationId, { previousId: previous, memory })
   const own = await deps.responseStore.resolve(organizationId, inputOf(request.input))
   if (before.length + own.length === 0)
     throw new Fault("invalid_request", "Cannot answer: there is no input; send text or items", {

@@ -87,7 +87,7 @@ export function createRouter(deps: RouterDeps): Router {
   }
   for (const [sku, settings] of deps.workers) add(sku, settings)
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
-  const checks: HealthChecks = startHealthChecks(everyone, deps.health, deps.clock, deps.log)
+  const checks: HealthChecks = startHealthChecks(everyone, deps.health, { clock: deps.clock, log: deps.log })
   return {
     async open(request) {
       const { trace, isBatch } = request
@@ -274,8 +274,7 @@ export interface HealthChecks {
 export function startHealthChecks(
   workers: readonly Worker[],
   options: HealthOptions,
-  clock: Clock,
-  log: Log,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): HealthChecks {
   const stop = new AbortController()
   const loops = workers
