@@ -23,8 +23,7 @@ interface Running {
 type Start = (
   config: ReturnType<typeof loadConfig>,
   bootstrap: Bootstrap,
-  log: ReturnType<typeof createLog>,
-  progress: (step: string) => void,
+  running: { readonly log: ReturnType<typeof createLog>; readonly progress: (step: string) => void },
 ) => Promise<Running>
 
 interface Bootstrap {
@@ -68,7 +67,7 @@ async function run(start: Start, context: CliContext): Promise<number> {
   }
   const bootstrap = bootstrapOf(environment)
   return await runUntilStopped(log, {
-    start: async () => await start(config, bootstrap, log, progress),
+    start: async () => await start(config, bootstrap, { log, progress }),
     announce,
     closeMsMax: closeMsMax(config.server),
   })
