@@ -2,14 +2,19 @@
 import { writeFile } from "node:fs/promises"
 import { extname, resolve } from "node:path"
 import { evaluate } from "../scoring/evaluation.ts"
-import { connectServer } from "./api-client.ts"
+import { connectServer, connectApi } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, listOption, text, texts, valueOption } from "./command.ts"
 import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } from "./eval-report.ts"
 import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
 import { type EvalEndpoint, runRows } from "./eval-run.ts"
-import { teachRows } from "./eval-teach.ts"
 import { refuseUnwritable } from "./given-files.ts"
 import { serverOptions } from "./server-options.ts"
+import { type Client, ClientError } from "../contract/client.ts"
+import type { DecisionQuestion } from "../contract/decisions.ts"
+import type { ExampleRow } from "../contract/question-sets/examples.ts"
+import { SetName, questionSetLimits } from "../contract/question-sets/content.ts"
+import type { QuestionSet } from "../contract/question-sets/sets.ts"
+import { teach } from "./sets.ts"
 
 const concurrencyMax = 64
 
@@ -145,4 +150,65 @@ async function checkOut(context: CliContext): Promise<void> {
     throw new UsageError("--teach writes no report: leave --out out, or measure in a command of its own")
   if (extname(out) !== ".svg" && extname(out) !== ".html") throw new UsageError("--out ends in .html or .svg")
   await refuseUnwritable(context, out)
+}
+
+interface TeachRequest {
+  readonly name: string
+  /** For a set that is made. */
+  readonly model: string
+  readonly rows: readonly EvalRow[]
+}
+
+/** A set of this name is made unless there is one; then it must ask the rows' questions. */
+async function teachRows(context: CliContext, request: TeachRequest): Promise<number> {
+  const { name, rows } = request
+  const checked = SetName.safeParse(name)
+  if (!checked.success) throw new UsageError(`--teach takes a name of ${checked.error.issues[0]?.message}`)
+  const { client, organizationId: org_id } = await connectApi(context)
+  const names = await questionNames(client, org_id, request)
+  const examples = examplesOf(rows, names)
+  const { examplesPerRequestMax } = questionSetLimits
+  for (let at = 0; at < examples.length; at += examplesPerRequestMax)
+    await client.addQuestionSetExamples({
+      params: { org_id, set_id: name },
+      body: { rows: examples.slice(at, at + examplesPerRequestMax) },
+    })
+  return await teach(context, name)
+}
+
+/** The name of each of the rows' questions in the set, by their text. */
+async function questionNames(client: Client, org_id: string, { name, model, rows }: TeachRequest) {
+  const set = await client.getQuestionSet({ params: { org_id, set_id: name } }).catch(nullIfMissing)
+  const asked = new Map(rows.map(({ question }) => [question.instructions, question]))
+  if (set) return namesInSet(set, [...asked.keys()])
+  const questions = [...asked.values()].map((question, at) => named(question, `q${at + 1}`))
+  await client.createQuestionSet({ params: { org_id }, body: { name, model, questions } })
+  return new Map(questions.map((question) => [question.instructions, question.name]))
+}
+
+const named = <Question extends DecisionQuestion>(question: Question, name: string) => ({ ...question, name })
+
+function namesInSet(set: QuestionSet, asked: readonly string[]): Map<string, string> {
+  const names = new Map(set.questions.map(({ instructions, name }) => [instructions, name]))
+  const unknown = asked.find((instructions) => !names.has(instructions))
+  if (unknown !== undefined)
+    throw new UsageError(
+      `the question set ${set.name} does not ask "${unknown}": name another set by --teach, or add the question`,
+    )
+  return names
+}
+
+function nullIfMissing(error: unknown): null {
+  if (error instanceof ClientError && error.status === 404) return null
+  throw error
+}
+
+/** One example for each text, with the labels of all questions about it. */
+function examplesOf(rows: readonly EvalRow[], names: ReadonlyMap<string, string>): ExampleRow[] {
+  const labels = new Map<string, Record<string, string>>()
+  for (const { text, question, gold } of rows) {
+    const name = names.get(question.instructions)
+    if (name !== undefined) labels.set(text, { ...labels.get(text), [name]: gold })
+  }
+  return [...labels].map(([input, found]) => ({ input, labels: found }))
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { ClientError } from "../contract/client.ts"
-import { Pace } from "./label-pace.ts"
+import { Pace } from "./label-run.ts"
 import { type LabelAsk, type LabelText, labelTexts } from "./label-run.ts"
 import type { StateLine } from "./label-state.ts"
 

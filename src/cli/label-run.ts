@@ -5,7 +5,6 @@ import { ClientError } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
 import { Unreachable } from "./api-client.ts"
 import type { LabelAnswer } from "./label-answers.ts"
-import { Pace } from "./label-pace.ts"
 import type { LabelState } from "./label-state.ts"
 
 export interface LabelText {
@@ -102,4 +101,59 @@ function kindOf(status: number): Failure["kind"] {
   if (status === 429 || status === 503) return "full"
   if (runStatuses.includes(status)) return "run"
   return status === 409 || status >= 500 ? "passing" : "text"
+}
+
+const limitFirst = 4
+const pauseMsDefault = 1_000
+
+export class Pace {
+  readonly #limitMax: number
+  readonly #nowMs: () => number
+  #limit: number
+  #running = 0
+  /** Refusals of requests that began before it tell nothing new. */
+  #cutMs = -Infinity
+  #pausedUntilMs = -Infinity
+  #freed = Promise.withResolvers<void>()
+
+  constructor(limitMax: number, nowMs: () => number = () => performance.now()) {
+    this.#limitMax = limitMax
+    this.#nowMs = nowMs
+    this.#limit = Math.min(limitFirst, limitMax)
+  }
+
+  get limit(): number {
+    return Math.floor(this.#limit)
+  }
+
+  /** Waits for a place and for the end of a pause; returns when the request begins. */
+  async enter(): Promise<number> {
+    for (;;) {
+      const pauseMs = this.#pausedUntilMs - this.#nowMs()
+      if (pauseMs > 0) await wait(pauseMs)
+      else if (this.#running >= this.limit) await this.#freed.promise
+      else break
+    }
+    this.#running++
+    return this.#nowMs()
+  }
+
+  leave(): void {
+    this.#running--
+    this.#freed.resolve()
+    this.#freed = Promise.withResolvers()
+  }
+
+  answered(): void {
+    this.#limit = Math.min(this.#limitMax, this.#limit + 1 / this.#limit)
+  }
+
+  /** The server refused a request that began at `beganMs`. */
+  refused(beganMs: number, retryAfterMs: number | null): void {
+    const nowMs = this.#nowMs()
+    this.#pausedUntilMs = Math.max(this.#pausedUntilMs, nowMs + (retryAfterMs ?? pauseMsDefault))
+    if (beganMs < this.#cutMs) return
+    this.#limit = Math.max(1, this.#limit / 2)
+    this.#cutMs = nowMs
+  }
 }

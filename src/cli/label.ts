@@ -1,8 +1,10 @@
 /** `umpire label`: answers questions about every row of a table, and writes the table with the answers. */
 import { createHash } from "node:crypto"
-import { mkdtemp, rm, stat } from "node:fs/promises"
+import { mkdtemp, rm, stat, open, rename } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, dirname, extname, join, resolve } from "node:path"
+import { createReadStream } from "node:fs"
+import { pipeline } from "node:stream/promises"
 import {
   type CliContext,
   type Command,
@@ -17,7 +19,6 @@ import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { type AnswerColumn, answerColumns } from "./label-answers.ts"
 import { type LabelAsker, type OpenLocal, openAsker } from "./label-asker.ts"
 import { LabelDuckdb } from "./label-duckdb.ts"
-import { printOutput, writeOutput } from "./label-output.ts"
 import { LabelPostgres } from "./label-postgres.ts"
 import { previewCost } from "./label-preview.ts"
 import { counted, plural } from "../base/plural.ts"
@@ -25,7 +26,7 @@ import { startProgress } from "./label-progress.ts"
 import { labelTexts } from "./label-run.ts"
 import { type TableFormat, formatOfPath, formatOption, loadRows } from "./label-source.ts"
 import { LabelState } from "./label-state.ts"
-import { LabelTable, type RowCounts } from "./label-table.ts"
+import { LabelTable, type RowCounts, literal } from "./label-table.ts"
 import { questionOptions } from "./questions.ts"
 import { apiOptions } from "./server-options.ts"
 
@@ -276,4 +277,32 @@ function readConcurrency(context: CliContext): number {
   const given = text(context, "concurrency") ?? String(concurrencyDefault)
   if (!/^[1-9]\d{0,3}$/.test(given)) throw new UsageError("--concurrency is a whole number from 1 to 9999")
   return Number(given)
+}
+
+const copyOptions: Readonly<Record<TableFormat, string>> = {
+  csv: "FORMAT csv, HEADER",
+  tsv: "FORMAT csv, HEADER, DELIMITER '\t'",
+  jsonl: "FORMAT json",
+  parquet: "FORMAT parquet, COMPRESSION zstd",
+}
+
+/** `statement` gives the rows in order. */
+async function writeOutput(
+  table: LabelTable,
+  statement: string,
+  target: { readonly path: string; readonly format: TableFormat },
+): Promise<void> {
+  const { path, format } = target
+  const part = `${path}.part`
+  await rm(part, { force: true })
+  await table.run(`COPY (${statement}) TO ${literal(part)} (${copyOptions[format]})`)
+  const file = await open(part, "r+")
+  await file.sync()
+  await file.close()
+  await rename(part, path)
+}
+
+async function printOutput(context: CliContext, path: string): Promise<void> {
+  await pipeline(createReadStream(path), context.stdout, { end: false })
+  await rm(path, { force: true })
 }

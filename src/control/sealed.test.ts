@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { expect, test } from "vitest"
-import { seal, sealKeyBytes, unseal } from "./sealed.ts"
+import { seal, sealKeyBytes, unseal } from "./single-sign-on.ts"
 
 const key = randomBytes(sealKeyBytes)
 const value = { state: "a", nonce: "b" }

@@ -1,5 +1,5 @@
 /** Signing in through the single sign-on provider: out to it, back from it, and which user that is. */
-import { randomBytes } from "node:crypto"
+import { randomBytes, createCipheriv, createDecipheriv } from "node:crypto"
 import { z } from "zod"
 import type { Log } from "../base/log.ts"
 import type { Role } from "../contract/access.ts"
@@ -19,7 +19,6 @@ import {
   updateUser,
 } from "../store/users.ts"
 import { change } from "./audited-change.ts"
-import { seal, sealKeyBytes, unseal } from "./sealed.ts"
 import { type SessionDeps, signIn, becoming, tellOrganizations } from "./sessions.ts"
 import type { SsoIdentity, SsoProvider } from "./sso-provider.ts"
 
@@ -220,4 +219,30 @@ async function joinBySso(
       invalidate({ table: "memberships", id: organizationId })
     }
   })
+}
+
+const cipher = "aes-256-gcm"
+const nonceBytes = 12
+const tagBytes = 16
+export const sealKeyBytes = 32
+
+export function seal(key: Uint8Array, value: unknown): string {
+  const nonce = randomBytes(nonceBytes)
+  const sealing = createCipheriv(cipher, key, nonce)
+  const sealed = Buffer.concat([sealing.update(JSON.stringify(value), "utf8"), sealing.final()])
+  return Buffer.concat([nonce, sealing.getAuthTag(), sealed]).toString("base64url")
+}
+
+/** Null when it was not sealed with this key, or was changed. */
+export function unseal(key: Uint8Array, text: string): unknown {
+  const bytes = Buffer.from(text, "base64url")
+  if (bytes.length <= nonceBytes + tagBytes) return null
+  try {
+    const opening = createDecipheriv(cipher, key, bytes.subarray(0, nonceBytes))
+    opening.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
+    const opened = Buffer.concat([opening.update(bytes.subarray(nonceBytes + tagBytes)), opening.final()])
+    return JSON.parse(opened.toString("utf8"))
+  } catch {
+    return null
+  }
 }

@@ -9,9 +9,11 @@ import { keyHandlers } from "../keys.ts"
 import { accessRequestHandlers } from "../models.ts"
 import { tagBudgetHandlers } from "../tag-budgets.ts"
 import type { OperatorDeps } from "./deps.ts"
-import { organizationOperatorHandlers } from "./organizations.ts"
-import { userOperatorHandlers } from "./users.ts"
-import { virtualModelOperatorHandlers } from "./virtual-models.ts"
+import {
+  organizationOperatorHandlers,
+  userOperatorHandlers,
+  virtualModelOperatorHandlers,
+} from "./organizations.ts"
 
 export function storeOperatorHandlers(deps: OperatorDeps): Handlers<StoreOperatorTable> {
   const { listApiKeys, createApiKey, updateApiKey, deleteApiKey } = keyHandlers(deps)

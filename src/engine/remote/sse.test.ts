@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { readEvents } from "./sse.ts"
+import { readEvents } from "./remote-generator.ts"
 
 async function read(pieces: readonly Uint8Array[]): Promise<string[]> {
   async function* bytes(): AsyncGenerator<Uint8Array> {

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net"
 import { afterEach, describe, expect, test } from "vitest"
 import { answerHttp, protocolHeader } from "../../base/peer/http.ts"
-import { encodeFrame } from "../../base/peer/frames.ts"
+import { encodeFrame } from "../../base/peer/http.ts"
 import { Fault } from "../../contract/errors.ts"
 import { admitAny, measure } from "../admission.ts"
 import { predicate } from "../branch.ts"
