@@ -1,6 +1,6 @@
 /** Members of an organization: their roles, and their leaving. */
 import { type Principal, type Role, type Membership, roles } from "../contract/access.ts"
-import type { CallOf, Handlers } from "../contract/endpoint.ts"
+import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Member as WireMember, memberTable } from "../contract/platform/members.ts"
 import { revokeKeysOfMember } from "../store/keys.ts"
@@ -15,7 +15,7 @@ import {
 } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { findUser } from "../store/users.ts"
-import { type ControlDeps, acting, change, notFound, toList } from "./audited-change.ts"
+import { type ControlDeps, acting, change, found, notFound, toList } from "./audited-change.ts"
 import { toWire } from "./to-wire.ts"
 
 export function memberHandlers(deps: ControlDeps): Handlers<typeof memberTable> {
@@ -24,53 +24,44 @@ export function memberHandlers(deps: ControlDeps): Handlers<typeof memberTable> 
       const { organizationId } = acting(call)
       return toList(await pageMembers(deps.database, organizationId, call.query), toMember)
     },
-    updateMember: async (call) => await update(deps, call),
-    removeMember: async (call) => await remove(deps, call),
+    async updateMember(call) {
+      const { role } = call.body
+      return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
+        const before = await lockMember(sql, call, role)
+        const { organizationId, userId } = before
+        const changes = { role, updatedAt: now }
+        const after = found(await updateMembership(sql, organizationId, userId, changes), "member")
+        const views = { before: { role: before.role }, after: { role } }
+        await audit("member.update", { organizationId, id: userId }, views)
+        invalidate({ table: "memberships", id: organizationId })
+        return toMember({ ...before, ...after })
+      })
+    },
+    removeMember: async (call) =>
+      await change(deps, call, async ({ sql, now, audit, invalidate }) => {
+        const before = await lockMember(sql, call, null)
+        const { organizationId, userId } = before
+        await deleteMembership(sql, organizationId, userId)
+        const ended = await revokeKeysOfMember(sql, organizationId, userId, now)
+        const shown = { ...toMember(before), api_keys: ended.map(({ id }) => id) }
+        await audit("member.remove", { organizationId, id: userId }, { before: shown })
+        invalidate({ table: "memberships", id: organizationId })
+        for (const { id } of ended) invalidate({ table: "api_keys", id })
+      }),
   }
 }
 
-async function update(
-  deps: ControlDeps,
-  call: CallOf<(typeof memberTable)["updateMember"]>,
-): Promise<WireMember> {
-  const { principal, membership, organizationId } = acting(call)
-  const { role } = call.body
-  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-    await lockOrganization(sql, organizationId)
-    const actorRole = await roleNow(sql, principal, membership)
-    const before = await readMember(sql, organizationId, call.params.user_id)
-    checkRank(actorRole, before.role, role)
-    if (before.role === "primary_owner" && role !== "primary_owner") await checkNotLast(sql, organizationId)
-    const after = await updateMembership(sql, organizationId, before.userId, { role, updatedAt: now })
-    if (!after) throw notFound("member")
-    await audit(
-      "member.update",
-      { organizationId, id: before.userId },
-      { before: { role: before.role }, after: { role } },
-    )
-    invalidate({ table: "memberships", id: organizationId })
-    return toMember({ ...before, ...after })
-  })
-}
+type MemberCall = Parameters<typeof acting>[0] & { readonly params: { readonly user_id: string } }
 
-async function remove(deps: ControlDeps, call: CallOf<(typeof memberTable)["removeMember"]>): Promise<void> {
+/** The member as it is under the lock, whose role the caller may change to this one; null takes it away. */
+async function lockMember(sql: Sql, call: MemberCall, role: Role | null): Promise<Member> {
   const { principal, membership, organizationId } = acting(call)
-  await change(deps, call, async ({ sql, now, audit, invalidate }) => {
-    await lockOrganization(sql, organizationId)
-    const actorRole = await roleNow(sql, principal, membership)
-    const before = await readMember(sql, organizationId, call.params.user_id)
-    checkRank(actorRole, before.role)
-    if (before.role === "primary_owner") await checkNotLast(sql, organizationId)
-    await deleteMembership(sql, organizationId, before.userId)
-    const ended = await revokeKeysOfMember(sql, organizationId, before.userId, now)
-    await audit(
-      "member.remove",
-      { organizationId, id: before.userId },
-      { before: { ...toMember(before), api_keys: ended.map(({ id }) => id) } },
-    )
-    invalidate({ table: "memberships", id: organizationId })
-    for (const { id } of ended) invalidate({ table: "api_keys", id })
-  })
+  await lockOrganization(sql, organizationId)
+  const actorRole = await roleNow(sql, principal, membership)
+  const member = await readMember(sql, organizationId, call.params.user_id)
+  checkRank(actorRole, member.role, ...(role === null ? [] : [role]))
+  if (member.role === "primary_owner" && role !== "primary_owner") await checkNotLast(sql, organizationId)
+  return member
 }
 
 /**
