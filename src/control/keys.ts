@@ -158,10 +158,7 @@ async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]
     if (!ended) throw notFound("API key")
     await auditKey(scoped, "api_key.delete", {
       key: ended,
-      views: {
-        before: toApiKey(ended, await statesOf(sql, ended, now)),
-        after: null,
-      },
+      views: { before: toApiKey(ended, await statesOf(sql, ended, now)) },
     })
   })
 }
