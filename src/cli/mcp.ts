@@ -1,7 +1,7 @@
 /** `umpire mcp`: an MCP server on standard input and output, which hands messages to /mcp of a server and reads local files. */
 import { createInterface } from "node:readline"
 import { z } from "zod"
-import { McpMessage, mcpVersionHeader } from "../contract/mcp.ts"
+import { McpMessage, RpcError, mcpVersionHeader } from "../contract/mcp.ts"
 import { type CliContext, type Command, text, valueOption } from "./command.ts"
 import { labelLocalFile, localLabelTool } from "./mcp-files.ts"
 import { serverOf, serverOptions } from "./server-options.ts"
@@ -32,18 +32,6 @@ const Answer = z.object({
   error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }).optional(),
 })
 const Listed = z.object({ tools: z.array(z.looseObject({ name: z.string() })) })
-
-class Refused extends Error {
-  override readonly name = "Refused"
-  readonly code: number
-  readonly details: unknown
-
-  constructor(code: number, message: string, details?: unknown) {
-    super(message)
-    this.code = code
-    this.details = details
-  }
-}
 
 const serverErrorCode = -32_000
 const parseErrorCode = -32_700
@@ -99,7 +87,7 @@ class Bridge {
 
   #cancel(id: unknown): void {
     if (typeof id === "string" || typeof id === "number")
-      this.#open.get(id)?.abort(new Refused(serverErrorCode, "The request was cancelled"))
+      this.#open.get(id)?.abort(new RpcError(serverErrorCode, "The request was cancelled"))
   }
 
   async #answer(method: string, params: Record<string, unknown>, signal: AbortSignal): Promise<unknown> {
@@ -134,9 +122,9 @@ class Bridge {
     })
     const body: unknown = await response.json().catch(() => null)
     if (!response.ok)
-      throw new Refused(serverErrorCode, sentenceOf(body) ?? `The server answered ${response.status}`)
+      throw new RpcError(serverErrorCode, sentenceOf(body) ?? `The server answered ${response.status}`)
     const { result, error } = Answer.parse(body)
-    if (error) throw new Refused(error.code, error.message, error.data)
+    if (error) throw new RpcError(error.code, error.message, error.data)
     return result ?? {}
   }
 
@@ -159,7 +147,7 @@ function sentenceOf(body: unknown): string | undefined {
 }
 
 function errorOf(error: unknown, url: string): { code: number; message: string; data?: unknown } {
-  if (error instanceof Refused)
+  if (error instanceof RpcError)
     return {
       code: error.code,
       message: error.message,

@@ -10,6 +10,19 @@ export const mcpVersionHeader = "mcp-protocol-version"
 /** Rows that `label_file` takes in one request; the command on a person's machine sends a file in several. */
 export const labelledRowsMax = 100
 
+/** A failure that JSON-RPC has a code for. */
+export class RpcError extends Error {
+  override readonly name = "RpcError"
+  readonly code: number
+  readonly details: unknown
+
+  constructor(code: number, message: string, details?: unknown) {
+    super(message)
+    this.code = code
+    this.details = details
+  }
+}
+
 const mebibyte = 1024 * 1024
 /** The arguments of a tool are named by its questions. */
 const keysMax = 4096

@@ -5,11 +5,10 @@ import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
 import { Accepted, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { McpMessage, type mcpTable, mcpVersionHeader, mcpVersions } from "../../contract/mcp.ts"
+import { McpMessage, RpcError, type mcpTable, mcpVersionHeader, mcpVersions } from "../../contract/mcp.ts"
 import {
   type McpCaller,
   type McpDeps,
-  RpcError,
   rpcCodes,
   listResources,
   listTemplates,

@@ -1,5 +1,6 @@
 /** What the MCP server is made of, and what an agent can read: the published question sets of its organization, and the guides. */
 import type { Call, Handlers } from "../../contract/endpoint.ts"
+import { RpcError } from "../../contract/mcp.ts"
 import { SetName } from "../../contract/question-sets/content.ts"
 import type { Table } from "../../contract/table.ts"
 import { decodeContent } from "../../store/question-sets/content.ts"
@@ -124,19 +125,6 @@ export interface McpDeps {
 
 export type McpCaller = Pick<Call, "principal" | "request"> & {
   readonly membership: NonNullable<Call["membership"]>
-}
-
-/** A failure that JSON-RPC has a code for. */
-export class RpcError extends Error {
-  override readonly name = "RpcError"
-  readonly code: number
-  readonly details: unknown
-
-  constructor(code: number, message: string, details?: unknown) {
-    super(message)
-    this.code = code
-    this.details = details
-  }
 }
 
 export const rpcCodes = {

@@ -6,11 +6,11 @@ import { UnreadableRows, readTextRows, rowFormats, textFieldDefault } from "../.
 import { check, schemasIn } from "../../contract/check.ts"
 import { fitsUtf8, DecisionsRequest, DecisionsResponse } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { labelledRowsMax } from "../../contract/mcp.ts"
+import { RpcError, labelledRowsMax } from "../../contract/mcp.ts"
 import { type QuestionSetDecision, decideQuestionSet } from "../../contract/question-sets/sets.ts"
 import { listPublishedNames } from "../../store/question-sets/sets.ts"
 import { textsAtOnce } from "../question-sets/score-texts.ts"
-import { type McpCaller, type McpDeps, RpcError, rpcCodes, describeSet, pageOfSets } from "./resources.ts"
+import { type McpCaller, type McpDeps, rpcCodes, describeSet, pageOfSets } from "./resources.ts"
 
 type Arguments = Readonly<Record<string, unknown>>
 
