@@ -138,7 +138,7 @@ const commands: Commands = {
   restore: {
     summary: "fill an empty data directory and database from a backup",
     load: async () =>
-      (await import("./cli/restore.ts")).restore(async (config, file) => {
+      (await import("./cli/backup.ts")).restore(async (config, file) => {
         const { restoreBackup } = await import("./main/backup.ts")
         return await restoreBackup(config, file)
       }),

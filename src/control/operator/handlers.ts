@@ -8,8 +8,8 @@ import type { Sql } from "../../store/sql.ts"
 import { keyHandlers } from "../keys.ts"
 import { accessRequestHandlers } from "../models.ts"
 import { tagBudgetHandlers } from "../tag-budgets.ts"
-import type { OperatorDeps } from "./deps.ts"
 import {
+  type OperatorDeps,
   organizationOperatorHandlers,
   userOperatorHandlers,
   virtualModelOperatorHandlers,

@@ -12,17 +12,18 @@ import { deleteSetsOf } from "../../store/question-sets/sets.ts"
 import { type RowOf, boolean, integer, row, text } from "../../store/rows.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser, findFirstUser, updateUser } from "../../store/users.ts"
-import { acting, change, notFound, type ChangeScope } from "../audited-change.ts"
+import { acting, change, notFound, type ChangeScope, type ControlDeps } from "../audited-change.ts"
 import { openAccount } from "../first-start.ts"
 import { decideModelAccess, toRequest } from "../models.ts"
 import { changeOrganization, insertOwned } from "../organizations.ts"
 import { given } from "../resource.ts"
 import { toPolicy } from "../session-list.ts"
 import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
-import { type OperatorDeps, signInAddress } from "./deps.ts"
 import { listVirtualModels } from "../../store/virtual-models.ts"
 import { lockAll, removeVirtualModel, requireRule, saveVirtualModel, toView } from "../virtual-models.ts"
 import { revokeSessionsOfUser } from "../../store/sessions.ts"
+import type { Catalog } from "../../base/catalog.ts"
+import type { RateLimit } from "../../contract/access.ts"
 
 const organizationsListedMax = 1000
 
@@ -296,3 +297,18 @@ async function linkFor(deps: OperatorDeps, { sql, now }: ChangeScope, { id, emai
   const { link, expiresAt } = await createOneTimeLink(sql, id, now)
   return { id, email, link, url: signInAddress(deps, link), expires_at: expiresAt.toISOString() }
 }
+
+export interface OperatorDeps extends ControlDeps {
+  /** Read when an endpoint needs it: without a running server that takes a moment. */
+  catalog(): Promise<Catalog>
+  /** Who moves money in for new billing accounts. */
+  readonly provider: string
+  /** What organizations without a limit of their own have. */
+  readonly rateLimit: RateLimit
+  /** The address of this installation as browsers see it. */
+  publicUrl(): string
+}
+
+/** Where a one-time link signs in. In the fragment, which browsers do not send: it reaches no log of a proxy. */
+export const signInAddress = (deps: Pick<OperatorDeps, "publicUrl">, link: string): string =>
+  `${deps.publicUrl().replace(/\/$/, "")}/sign-in#link=${link}`

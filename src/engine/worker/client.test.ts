@@ -16,7 +16,7 @@ import {
   noGenerationUsage,
 } from "../engine.ts"
 import { type WorkerClient, workerClient } from "./client.ts"
-import { healthPath, protocolVersion } from "./protocol.ts"
+import { healthPath, protocolVersion } from "./client.ts"
 
 const never = new AbortController().signal
 const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })

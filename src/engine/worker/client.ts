@@ -2,7 +2,6 @@
 import { findMismatch, httpPeer, protocolHeader } from "../../base/peer/http.ts"
 import { type EngineClient, engineClient } from "../engine-client.ts"
 import type { EngineService } from "../engine-service.ts"
-import { healthPath, protocolVersion, workPath } from "./protocol.ts"
 
 export interface WorkerAddress {
   readonly url: string
@@ -29,3 +28,9 @@ export function workerClient({ url, model, key }: WorkerAddress): WorkerClient {
     },
   }
 }
+
+/** Every call is posted here; a GET of the health path says whether the worker serves. */
+export const workPath = "/umpire/work"
+export const healthPath = "/healthz"
+/** It changes when a gateway and a worker would misunderstand each other. */
+export const protocolVersion = "4"
