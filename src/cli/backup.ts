@@ -1,4 +1,4 @@
-/** `umpire backup` writes everything that is kept into one file, while the server runs or not; `umpire restore` reads it into an empty data directory. */
+/** `umpire backup` writes everything that is kept into one file, while the server runs or not; `umpire restore` fills an empty data directory and database from it. */
 import { resolve } from "node:path"
 import type { OpenOperator } from "./actions.ts"
 import { type Command, flagOption, required, show, UsageError } from "./command.ts"
