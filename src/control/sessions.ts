@@ -55,7 +55,7 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
         "link" in body
           ? await userOfLink(deps, body.link, request.ip)
           : await userOfPassword(deps, body, request.ip)
-      return await signIn(deps, user, call, "link" in body ? "link" : "password")
+      return await signIn(deps, call, { user, method: "link" in body ? "link" : "password" })
     },
     async getSession({ principal }) {
       const { session, user } = await current(deps, principal)
@@ -192,9 +192,8 @@ type SigningIn = Pick<Call, "request" | "header">
 /** Starts a session and gives its token to the caller, as a value and as a cookie. */
 export async function signIn(
   deps: SessionDeps,
-  user: User,
   call: SigningIn,
-  method: SessionMethod,
+  { user, method }: { readonly user: User; readonly method: SessionMethod },
 ): Promise<SignedIn> {
   const id = deps.ids.next("ses")
   const started = await change(deps, becoming(user, id, call), async (scope) => {

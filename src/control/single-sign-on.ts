@@ -93,7 +93,7 @@ async function finish(
   const user = await userOf(deps, sso, { identity, call })
   if (!user) return refuse(call, "unknown_user")
   await joinBySso(deps, user, { identity, call })
-  await signIn(deps, user, call, "sso")
+  await signIn(deps, call, { user, method: "sso" })
   call.header("location", "/")
 }
 

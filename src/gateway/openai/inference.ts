@@ -175,7 +175,13 @@ export class Generating {
       call.used = () => noUsage
       const own = { ...asked, model, resolved }
       const guard = await guarded(deps, call, own)
-      const generating = new Generating(await guardedModel(deps, call, own, guard), call, guard)
+      const { organizationId } = call
+      // A guardrail may have sent the request to another model.
+      const answering =
+        guard.model === model.sku
+          ? model
+          : await deps.models.first({ organizationId, name: guard.model, wanted: "generation" })
+      const generating = new Generating(answering, call, guard)
       // A request that is left before its end, or fails for good, is charged what the model used until then.
       call.used = () => meterUsage(generating.usage())
       try {
@@ -317,17 +323,6 @@ async function guarded(
   const header = (name: string, value: string): void => call.header(name, value)
   const guardedCall = { organizationId, principal, requestId, sequence, signal, isBatch, isStreamed, header }
   return await guardrails.begin(guardedCall, { model, virtual, work })
-}
-
-/** A guardrail may have sent the request to another model. */
-async function guardedModel(
-  { models }: InferenceDeps,
-  { organizationId }: MeteredCall,
-  { model }: ResolvedGeneration,
-  guard: Guard,
-): Promise<Model> {
-  if (guard.model === model.sku) return model
-  return await models.first({ organizationId, name: guard.model, wanted: "generation" })
 }
 
 /** How many messages a split is sticky by: the instructions and what the conversation began with. */

@@ -21,7 +21,7 @@ import {
 } from "../../engine/engine.ts"
 import { branchLength } from "../classification/classification.ts"
 import type { RequestTrace } from "../telemetry.ts"
-import { type OrganizationRouting, type Policies, planRoute } from "./plan.ts"
+import { type Policies, planRoute } from "./plan.ts"
 import type { LiveTraffic } from "./queue.ts"
 import { type Load, Route } from "./route.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool, JoinedSignal } from "./worker.ts"
@@ -95,8 +95,14 @@ export function createRouter(deps: RouterDeps): Router {
       trace.enter("route")
       try {
         const pool = pools.get(request.model) ?? emptyPool
-        const routing = await deps.policies.of(request.organizationId)
-        const plan = planFor(deps, pool, request, routing)
+        const plan = planRoute({
+          ...(await deps.policies.of(request.organizationId)),
+          regions: deps.regions,
+          from: deps.from,
+          hint: request.hint,
+          hosts: (regionId) => pool.inRegion(regionId).length > 0,
+          latencyMs: (regionId) => Math.min(...pool.inRegion(regionId).map(({ latencyMs }) => latencyMs)),
+        })
         pool.countRequest()
         return new RoutedRequest({ ...deps, pool, request, plan, leave })
       } catch (error) {
@@ -118,23 +124,6 @@ export function createRouter(deps: RouterDeps): Router {
     },
     close: async () => await checks.close(),
   }
-}
-
-function planFor(
-  { regions, from }: RouterDeps,
-  pool: WorkerPool,
-  { hint }: RouteRequest,
-  { policy, visible }: OrganizationRouting,
-): readonly Region[] {
-  return planRoute({
-    policy,
-    regions,
-    visible,
-    hosts: (regionId) => pool.inRegion(regionId).length > 0,
-    hint,
-    from,
-    latencyMs: (regionId) => Math.min(...pool.inRegion(regionId).map(({ latencyMs }) => latencyMs)),
-  })
 }
 
 /** Of a model that runs nowhere: every region is found not to host it. */
