@@ -5,7 +5,7 @@ import { seededRandom } from "./random.ts"
 
 /** Confidences fall; the rows at these places, from the most confident, are wrong. */
 const answers = (count: number, ...wrong: number[]): JudgedAnswer[] =>
-  Array.from({ length: count }, (_, at) => ({ confidence: 1 - at / 1000, isRight: !wrong.includes(at) }))
+  Array.from({ length: count }, (_, at) => ({ confidence: 1 - at / 10_000, isRight: !wrong.includes(at) }))
 
 test("bounds are those of the tables", () => {
   expect(binomialAtMost(2, 10, 0.3)).toBeCloseTo(0.3828, 4)
@@ -25,10 +25,10 @@ test("59 right rows can promise 0.95, 58 cannot, and the sentence says how many 
 test("the threshold is the loosest before the first refusal", () => {
   // 59 rows may have no mistake, 93 rows one: the second mistake at place 80 ends the sequence.
   expect(choosePromise(answers(200, 70, 80), 0.95)).toMatchObject({
-    threshold: 1 - 58 / 1000,
+    threshold: 1 - 58 / 10_000,
     coverage: 59 / 200,
   })
-  expect(choosePromise(answers(200, 70), 0.95)).toMatchObject({ threshold: 1 - 199 / 1000, coverage: 1 })
+  expect(choosePromise(answers(200, 70), 0.95)).toMatchObject({ threshold: 1 - 199 / 10_000, coverage: 1 })
 })
 
 test("a mistake among the most confident rows ends the sequence at its start", () => {
@@ -38,7 +38,7 @@ test("a mistake among the most confident rows ends the sequence at its start", (
 })
 
 test("rows that are equally confident are answered together", () => {
-  const tied = answers(70).map(({ isRight }, at) => ({ isRight: isRight && at !== 69, confidence: 0.9 }))
+  const tied = answers(70).map(({ isRight }, at) => ({ isRight: isRight && at !== 69, confidence: 0.99 }))
   expect(choosePromise(tied, 0.95).isPromised).toBe(false)
 })
 
@@ -48,10 +48,19 @@ test("at most one of twenty promises is broken when the answers are as bad as a 
   let broken = 0
   for (let round = 0; round < rounds; round++) {
     // Wrong with probability 0.1 whatever the confidence: any promise of 0.9 would be just false at 0.1001.
-    const drawn = Array.from({ length: 150 }, () => ({ confidence: random(), isRight: random() >= 0.1001 }))
+    const drawn = Array.from({ length: 150 }, () => ({
+      confidence: 0.95 + 0.05 * random(),
+      isRight: random() >= 0.1001,
+    }))
     if (choosePromise(drawn, 0.9).isPromised) broken++
   }
   expect(broken / rounds).toBeLessThanOrEqual(0.05 + 3 * Math.sqrt((0.05 * 0.95) / rounds))
+})
+
+test("answers that call themselves unsure promise nothing, even if they happen to be right", () => {
+  const unsure = answers(100).map(({ isRight }) => ({ isRight, confidence: 0.96 }))
+  expect(choosePromise(unsure, 0.95).isPromised).toBe(false)
+  expect(choosePromise(unsure, 0.9).isPromised).toBe(true)
 })
 
 test("risk is told at every coverage, with a bound, in at most so many points", () => {

@@ -4,7 +4,8 @@
  * The hypothesis "above this threshold the share of wrong answers is more than allowed" is tested from the strictest threshold
  * downwards by an exact binomial test, and the first one that is not rejected ends the sequence (fixed-sequence testing). The
  * thresholds to be tested follow from confidences alone, never from which answers are right. So the probability that any
- * rejected hypothesis is true, which is the probability of a promise that does not hold, is at most 1 - confidence.
+ * rejected hypothesis is true, which is the probability of a promise that does not hold, is at most 1 - confidence. A threshold is not tested
+ * where the answers' own confidences leave room for more than half of the mistakes that are allowed: what passes there passed by luck.
  */
 import { percentText } from "../percent.ts"
 import { binomialAtMost, shareAtMost } from "./binomial.ts"
@@ -48,6 +49,8 @@ export interface RiskPoint {
 
 const CONFIDENCE_DEFAULT = 0.95
 const POINTS_MAX_DEFAULT = 100
+/** Of the mistakes that are allowed: what confidences may state. */
+const STATED_SHARE_MAX = 0.5
 
 export function choosePromise(
   answers: readonly JudgedAnswer[],
@@ -110,17 +113,20 @@ interface Cumulated {
   /** Of at least the threshold. */
   readonly rows: number
   readonly errors: number
+  /** How many of them are wrong by their own confidences. */
+  readonly statedErrors: number
 }
 
 /** One point for each confidence that occurs: rows that are equally confident are answered together. */
 function cumulate(answers: readonly JudgedAnswer[]): Cumulated[] {
   const points: Cumulated[] = []
-  let [rows, errors] = [0, 0]
+  let [rows, errors, statedErrors] = [0, 0, 0]
   for (const { confidence: threshold, isRight } of answers.toSorted((a, b) => b.confidence - a.confidence)) {
     if (points.at(-1)?.threshold === threshold) points.pop()
     rows += 1
     errors += isRight ? 0 : 1
-    points.push({ threshold, rows, errors })
+    statedErrors += 1 - threshold
+    points.push({ threshold, rows, errors, statedErrors })
   }
   return points
 }
@@ -139,7 +145,7 @@ function testedPoints(points: readonly Cumulated[], target: number, confidence: 
   }
   const last = points.at(-1)
   if (tested.length > 0 && last !== undefined && tested.at(-1) !== last) tested.push(last)
-  return tested
+  return tested.filter(({ rows, statedErrors }) => statedErrors <= STATED_SHARE_MAX * (1 - target) * rows)
 }
 
 /** The fewest rows that prove the target without a mistake. */
@@ -152,5 +158,5 @@ function refusal(target: number, rows: number, rowsNeeded: number): string {
       `Cannot promise ${percentText(target)} with ${rows} rows: ` +
       `at least ${rowsNeeded} are needed, all of them right`
     )
-  return `Cannot promise ${percentText(target)}: among the ${rowsNeeded} most confident rows too many are wrong`
+  return `Cannot promise ${percentText(target)}: among the ${rowsNeeded} most confident rows too many are wrong or unsure`
 }
