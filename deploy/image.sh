@@ -7,7 +7,7 @@ case "$1" in
 package)
   node scripts/install.mjs
   mkdir -p out
-  npm pack --pack-destination out
+  node scripts/build-package.ts out
   mv out/umpire-*.tgz out/umpire.tgz
   ;;
 install)

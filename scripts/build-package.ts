@@ -1,35 +1,76 @@
 /**
- * Makes what `npm pack` puts into the package beside the model files: `dist/`, which is `src/` without types; a new
- * cluster for the embedded database; the built console; the exact versions of all runtime packages; their bill of
- * materials; ONNX Runtime. npm runs it before and, with --clean, after packing.
+ * Makes the npm package: `node scripts/build-package.ts [FOLDER]` writes umpire-<version>.tgz there. It has `dist/`, which is `src/`
+ * without types; a new cluster for the embedded database; the built console; the models; all runtime packages and their bill of
+ * materials. The package is put together in a folder of its own: the clone and what is installed in it stay as they are.
  */
-import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
-import { dirname, join, relative, sep } from "node:path"
+import { tmpdir } from "node:os"
+import { dirname, join, relative, resolve, sep } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
 import manifest from "../package.json" with { type: "json" }
 import { buildConsole } from "./build-console.mjs"
-import { bundleOnnxRuntime, unbundleOnnxRuntime } from "./bundle-onnx-runtime.ts"
-import { type LockedPackages, onnxRuntime, readLock, runtimePackages } from "./locked-packages.ts"
+import { copyBundled, nativePackages } from "./bundled-packages.ts"
+import { readLock, runtimePackages } from "./locked-packages.ts"
 import { billOfMaterials } from "./sbom.ts"
 
 const root = join(import.meta.dirname, "..")
-const shrinkwrap = join(root, "npm-shrinkwrap.json")
 
-async function main(): Promise<void> {
-  if (process.argv.includes("--clean")) {
-    // In a clone npm would read it instead of package-lock.json.
-    rmSync(shrinkwrap, { force: true })
-    unbundleOnnxRuntime()
-  } else {
+async function main(target: string): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "umpire-pack-"))
+  try {
     buildConsole()
-    bundleOnnxRuntime()
-    stripTypes(join(root, "src"), join(root, "dist"))
-    stripTypes(join(root, "packages", "schema-grammar", "src"), join(root, "dist", "schema-grammar"))
-    await dumpCluster(join(root, "dist", "store", "cluster.tar.gz"))
+    const made = join(folder, "dist")
+    stripTypes(join(root, "src"), made, made)
+    stripTypes(join(root, "packages", "schema-grammar", "src"), join(made, "schema-grammar"), made)
+    await dumpCluster(join(made, "store", "cluster.tar.gz"))
+    for (const file of globSync([...manifest.files, "README.md", "LICENSE"], { cwd: root }))
+      cpSync(join(root, file), join(folder, file), { recursive: true })
     const runtime = runtimePackages(readLock())
-    writeFileSync(shrinkwrap, JSON.stringify(shrinkwrapOf(runtime), null, 2))
-    writeFileSync(join(root, "sbom.cdx.json"), JSON.stringify(billOfMaterials(manifest, runtime), null, 2))
+    copyBundled(runtime, folder)
+    writeFileSync(join(folder, "sbom.cdx.json"), JSON.stringify(billOfMaterials(manifest, runtime), null, 2))
+    writeFileSync(
+      join(folder, "package.json"),
+      JSON.stringify(packageManifest(nativePackages(runtime)), null, 2),
+    )
+    execFileSync("npm", ["pack", "--pack-destination", resolve(target), "--loglevel=error"], {
+      cwd: folder,
+      stdio: "inherit",
+    })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Without what only a clone needs. */
+function packageManifest(optionalDependencies: Record<string, string>): object {
+  const { name, version, description, license, bin, type, engines, dependencies } = manifest
+  const scripts = { postinstall: "node scripts/keep-own-build.mjs" }
+  const files = [...manifest.files, "dist", "sbom.cdx.json"]
+  const bundleDependencies = Object.keys(dependencies)
+  return {
+    name,
+    version,
+    description,
+    license,
+    bin,
+    files,
+    type,
+    scripts,
+    dependencies,
+    optionalDependencies,
+    bundleDependencies,
+    engines,
   }
 }
 
@@ -37,8 +78,7 @@ async function main(): Promise<void> {
  * Every line and column of the result is that of the source: types become spaces, and `.js` is as long as `.ts`. So a
  * stack of an installed package reads like one of a clone, without source maps.
  */
-function stripTypes(from: string, to: string): void {
-  rmSync(to, { recursive: true, force: true })
+function stripTypes(from: string, to: string, made: string): void {
   const files = readdirSync(from, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   for (const { parentPath, name } of files) {
     if (name.endsWith(".test.ts")) continue
@@ -46,7 +86,7 @@ function stripTypes(from: string, to: string): void {
     const target = join(to, source.slice(from.length)).replace(/\.ts$/, ".js")
     mkdirSync(dirname(target), { recursive: true })
     if (name.endsWith(".ts"))
-      writeFileSync(target, toJavaScript(readFileSync(source, "utf8"), dirname(target)))
+      writeFileSync(target, toJavaScript(readFileSync(source, "utf8"), relative(dirname(target), made)))
     else cpSync(source, target)
   }
 }
@@ -62,34 +102,13 @@ async function dumpCluster(file: string): Promise<void> {
  * Relative imports, and the entries of threads and child processes, which are named by `new URL`. The workspace's own
  * packages are not on a registry: they lie in `dist/` too.
  */
-const toJavaScript = (source: string, folder: string): string =>
+const toJavaScript = (source: string, toDist: string): string =>
   stripTypeScriptTypes(source)
     .replaceAll(/(["'])(\.{1,2}\/[^"'\n]+)\.ts\1/g, "$1$2.js$1")
-    .replaceAll('"@umpire/schema-grammar"', () => {
-      const path = relative(folder, join(root, "dist", "schema-grammar", "index.js")).replaceAll(sep, "/")
-      return JSON.stringify(path.startsWith(".") ? path : `./${path}`)
-    })
+    .replaceAll('"@umpire/schema-grammar"', () =>
+      JSON.stringify(
+        [".", ...toDist.split(sep).filter((part) => part !== ""), "schema-grammar", "index.js"].join("/"),
+      ),
+    )
 
-const bundled = [onnxRuntime, "node_modules/onnxruntime-common"]
-
-/**
- * npm installs a dependency exactly as its shrinkwrap says: these versions, none of the large builds for GPUs that
- * `overrides` leaves out, and no package's own install script, because none is marked to have one.
- */
-function shrinkwrapOf(runtime: LockedPackages): object {
-  const { name, version, license, bin, engines, dependencies, bundleDependencies } = manifest
-  const packages = Object.entries(runtime).map(([place, entry]) => {
-    const { hasInstallScript: _, dev: __, inBundle: ___, ...rest } = entry as Record<string, unknown>
-    return [place, bundled.includes(place) ? { ...rest, inBundle: true } : rest]
-  })
-  const own = { name, version, license, dependencies, bundleDependencies, bin, engines }
-  return {
-    name,
-    version,
-    lockfileVersion: 3,
-    requires: true,
-    packages: { "": own, ...Object.fromEntries(packages) },
-  }
-}
-
-await main()
+await main(process.argv[2] ?? ".")

@@ -1,11 +1,14 @@
 /**
- * Adds to package-lock.json the optional packages of other platforms that the registry at hand could not tell npm about;
- * without them `npm ci` refuses the lock. They get a version and a platform but no integrity, which npm fills in where
- * the registry has them. `node scripts/complete-lock.ts` says what it added.
+ * Completes package-lock.json after npm has written it; `node scripts/complete-lock.ts` says what it changed.
+ *
+ * The builds of llama.cpp that are not used go, several hundred MB that npm would install on every laptop: npm reads from the lock which
+ * optional packages a package asks for. The optional packages of other platforms that the registry at hand could not tell npm
+ * about come; without them `npm ci` refuses the lock. They get a version and a platform but no integrity, which npm fills in
+ * where the registry has them.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type LockedPackage, missingOptionals } from "./locked-packages.ts"
+import { type LockedPackage, isUnusedBuild, missingOptionals } from "./locked-packages.ts"
 
 const path = join(import.meta.dirname, "..", "package-lock.json")
 
@@ -30,12 +33,18 @@ function platformOf(name: string): Platform {
 }
 
 const document = JSON.parse(readFileSync(path, "utf8")) as { packages: Record<string, LockedPackage> }
-const missing = missingOptionals(document.packages)
+const packages = Object.fromEntries(
+  Object.entries(document.packages)
+    .filter(([place]) => !isUnusedBuild(place))
+    .map(([place, entry]) => [place, withoutUnusedBuilds(entry)]),
+)
+const removed = Object.keys(document.packages).length - Object.keys(packages).length
+const missing = missingOptionals(packages)
 for (const { place, name, version } of missing) {
-  const { dev, license } = document.packages[place] as { dev?: boolean; license?: string }
+  const { dev, license } = packages[place] as { dev?: boolean; license?: string }
   const { cpu, os, libc } = platformOf(name)
   // In npm's own order, so that its next write changes nothing.
-  document.packages[`node_modules/${name}`] = {
+  packages[`node_modules/${name}`] = {
     version,
     ...(cpu ? { cpu } : {}),
     ...(dev === true ? { dev } : {}),
@@ -45,7 +54,14 @@ for (const { place, name, version } of missing) {
     ...(os ? { os } : {}),
   }
 }
-const sorted = Object.entries(document.packages).toSorted(([a], [b]) => (a < b ? -1 : 1))
-const complete = { ...document, packages: Object.fromEntries(sorted) }
-if (missing.length > 0) writeFileSync(path, `${JSON.stringify(complete, null, 2)}\n`)
-process.stdout.write(`${missing.length} packages of other platforms were missing from the lock\n`)
+const sorted = Object.entries(packages).toSorted(([a], [b]) => (a < b ? -1 : 1))
+writeFileSync(path, `${JSON.stringify({ ...document, packages: Object.fromEntries(sorted) }, null, 2)}\n`)
+process.stdout.write(
+  `${removed} unused builds are gone from the lock, ${missing.length} packages of other platforms are new\n`,
+)
+
+function withoutUnusedBuilds(entry: LockedPackage): LockedPackage {
+  if (entry.optionalDependencies === undefined) return entry
+  const wanted = Object.entries(entry.optionalDependencies).filter(([name]) => !isUnusedBuild(name))
+  return { ...entry, optionalDependencies: Object.fromEntries(wanted) }
+}

@@ -8,6 +8,7 @@ export interface LockedPackage {
   readonly integrity?: string
   readonly license?: string
   readonly optional?: boolean
+  readonly cpu?: readonly string[]
   readonly dependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
@@ -19,7 +20,7 @@ export type LockedPackages = Readonly<Record<string, LockedPackage>>
 
 const root = join(import.meta.dirname, "..")
 
-/** Where the clone has ONNX Runtime, which the package bundles. */
+/** Where the clone has ONNX Runtime. */
 export const onnxRuntime = "node_modules/onnxruntime-node"
 
 export function readLock(folder = root): LockedPackages {
@@ -44,12 +45,18 @@ export function runtimePackages(lock: LockedPackages): LockedPackages {
   return Object.fromEntries([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** A manifest or entry of ONNX Runtime without its scripts and the packages that only they need. */
-export function withoutInstaller<Entry extends LockedPackage>(entry: Entry): Entry {
-  const { scripts: _, devDependencies: __, ...rest } = entry as Entry & Record<string, unknown>
+/** ONNX Runtime without the packages that only its install script needs. */
+function withoutInstaller(entry: LockedPackage): LockedPackage {
   const common = Object.entries(entry.dependencies ?? {}).filter(([name]) => name === "onnxruntime-common")
-  return { ...rest, dependencies: Object.fromEntries(common) } as unknown as Entry
+  return { ...entry, dependencies: Object.fromEntries(common) }
 }
+
+/**
+ * By name or place: of llama.cpp, the builds for GPUs, of which `umpire gpu install` brings the one that fits, and one that npm installs
+ * on x64 though it is for a processor that Umpire does not run on.
+ */
+export const isUnusedBuild = (name: string): boolean =>
+  /@node-llama-cpp\/(?:.*-(?:cuda|cuda-ext|vulkan)|linux-armv7l)$/.test(name)
 
 /** Optional packages that the lock lacks, as `wanted by: name@version`: `npm ci` refuses such a lock. */
 export function missingOptionals(lock: LockedPackages): { place: string; name: string; version: string }[] {

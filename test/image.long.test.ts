@@ -28,7 +28,7 @@ describe.runIf(canRun)("the image", () => {
 
   beforeAll(() => {
     if (given !== undefined) return
-    run("npm", ["pack", "--pack-destination", folder, "--loglevel=error"])
+    run(process.execPath, [join(root, "scripts", "build-package.ts"), folder])
     run("bash", [script, "build", folder, join(folder, `${manifest.name}-${manifest.version}.tgz`)])
   })
 

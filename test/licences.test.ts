@@ -3,7 +3,13 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import manifest from "../package.json" with { type: "json" }
-import { missingOptionals, packageName, readLock, runtimePackages } from "../scripts/locked-packages.ts"
+import {
+  isUnusedBuild,
+  missingOptionals,
+  packageName,
+  readLock,
+  runtimePackages,
+} from "../scripts/locked-packages.ts"
 import { billOfMaterials, isPermitted, licenceOf } from "../scripts/sbom.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -59,6 +65,11 @@ describe("the bill of materials", () => {
   })
 })
 
-test("the lock names the packages of every platform, as npm ci demands", () => {
+test("the lock names the packages of every platform, as npm ci demands, and no unused build of llama.cpp", () => {
   expect(missingOptionals(lock)).toEqual([])
+  const named = Object.entries(lock).flatMap(([place, entry]) => [
+    place,
+    ...Object.keys(entry.optionalDependencies ?? {}),
+  ])
+  expect(named.filter(isUnusedBuild)).toEqual([])
 })
