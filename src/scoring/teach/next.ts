@@ -28,7 +28,7 @@ export interface Criterion {
   readonly rarity: number
 }
 
-/** The best of those that `npm run bench -- label-next` compares. */
+/** All three; `npm run bench -- label-next` compares it with others and with random choice. */
 export const nextCriterion: Criterion = { uncertainty: 1, distance: 1, rarity: 0.5 }
 
 /** A head of its own is fitted from so many labels on; with fewer the model's own answers tell what is uncertain. */
