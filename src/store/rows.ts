@@ -108,9 +108,17 @@ export const anyJson = new Column<unknown>("JSON", (given) => given, true)
 export const json = <Value>(schema: z.ZodType<Value>): Column<Value> =>
   new Column(
     "JSON of its form",
-    (given) => schema.safeParse(typeof given === "string" ? JSON.parse(given) : given).data,
+    (given) => schema.safeParse(typeof given === "string" ? parsed(given) : given).data,
     true,
   )
+
+function parsed(given: string): unknown {
+  try {
+    return JSON.parse(given)
+  } catch {
+    return undefined
+  }
+}
 
 /** One of some texts: a CHECK constraint holds the column to them. */
 export const oneOf = <const Value extends string>(...values: readonly Value[]): Column<Value> =>
@@ -200,7 +208,7 @@ export class Table<C extends Columns> extends Row<C> {
     this.name = name
   }
 
-  /** `where` has $1-style parameters, and may end in an order, a limit or a lock; so has it below. */
+  /** `where` is a condition with $1-style parameters; here it may end in an order, a limit or a lock. */
   find(sql: Sql, where: string, values: readonly SqlValue[]): Promise<Fields<C> | null> {
     return this.first(sql, `SELECT * FROM ${this.name} WHERE ${where}`, values)
   }

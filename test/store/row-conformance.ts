@@ -75,6 +75,7 @@ export function testRows(get: Get): void {
       [bytes, "'a'::text", "is string, which is not bytes"],
       [Mode, "'free'", "is string, which is not one of prepaid, postpaid"],
       [Point, `'{"x": "1"}'::jsonb`, "is Object, which is not JSON of its form"],
+      [Point, "'{'::text", "is string, which is not JSON of its form"],
       [text.list(), "ARRAY[1, 2]", "is Array, which is not list of text"],
       [text.list(), "ARRAY['a', NULL]", "is Array, which is not list of text"],
       [text.nullable(), "7", "is number, which is not text or null"],
@@ -129,6 +130,9 @@ export function testRows(get: Get): void {
         const changed = { ...whole, points: [], limitCents: 5n, version: 2n }
         expect(await Thing.update(database, update)).toStrictEqual(changed)
         expect(await Thing.count(database, "version = $1", [2n])).toBe(1)
+        expect(await Thing.find(database, "id = $1 FOR UPDATE", ["a"])).toStrictEqual(changed)
+        expect(await Thing.find(database, "id = $1", ["b"])).toBeNull()
+        expect(await Thing.list(database, "id >= $1 ORDER BY id", ["a"])).toStrictEqual([changed])
       })
 
       test("a field that the table does not have is refused", () => {
