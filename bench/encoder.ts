@@ -11,11 +11,10 @@ import { admitAny } from "../src/engine/admission.ts"
 import { type Branch, predicate } from "../src/engine/branch.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
-import { type LlamaEngine, startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
+import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
-import { findLlamaServer, howToBuild } from "../test/llama-server.ts"
+import { findLlamaServer, howToBuild, startLlamaServer } from "../test/llama-server.ts"
 import { decisionModelFile, defaultModelFile } from "../test/models.ts"
-import { LlamaServer } from "./llama-server.ts"
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -90,7 +89,8 @@ const chosen = works.filter(
 const startedMs = performance.now()
 const encoder: EncoderEngine = await startEncoderEngine({ modelFile: decisionModelFile })
 const encoderMs = performance.now() - startedMs
-const llama: LlamaEngine = await startLlamaEngine({ modelFile: defaultModelFile, backend: "cpu" })
+const llama = new LocalEngine({ modelFile: defaultModelFile, kind: "generation", gpu: false })
+await llama.load()
 const llamaMs = performance.now() - startedMs - encoderMs
 const server = values.server === "" ? null : await startServer(values.server)
 const engines: [string, ScoreEngine][] = [
@@ -120,8 +120,10 @@ try {
 
 /** Asked as its dialect is, which counts the tokens of every text first: what a gateway in front of it does. */
 async function startServer(program: string): Promise<{ scorer: ScoreEngine; stop: () => Promise<void> }> {
-  const options = { modelFile: defaultModelFile, threads: availableParallelism(), backend: "cpu" } as const
-  const running = await LlamaServer.start(program, Number(values.slots), options)
+  const threads = String(availableParallelism())
+  const context = String(4096 * Number(values.slots))
+  const flags = ["-m", defaultModelFile, "-t", threads, "-tb", threads, "-np", values.slots, "-c", context]
+  const running = await startLlamaServer(program, [...flags, "-fa", "on", "--kv-unified", "--no-webui"])
   const model = { name: "chat", contextTokensMax: 4096, quantization: "Q8_0", file: null }
   const remote = openRemoteWorker({ url: running.url }, "llama-server", {
     model,
@@ -129,7 +131,7 @@ async function startServer(program: string): Promise<{ scorer: ScoreEngine; stop
   })
   const stop = async (): Promise<void> => {
     await remote.close()
-    await running.stop()
+    await running.kill()
   }
   return { scorer: remote.scorer, stop }
 }

@@ -9,7 +9,6 @@ import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { openLlama, threadsDefault } from "../src/engine/generate/local-model.ts"
 import { defaultModelFile } from "../test/models.ts"
 import { type TestServer, startServer } from "../test/server.ts"
-import { median } from "./works.ts"
 
 const rounds = Number(process.env["UMPIRE_BENCH_ROUNDS"] ?? 9)
 const warmRounds = 2
@@ -211,4 +210,8 @@ function report(measured: ReadonlyMap<string, readonly Round[]>, streams: number
       ]),
     ),
   )
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

@@ -5,9 +5,7 @@ import { join } from "node:path"
 
 /** Each measures the product beside what a user would pick instead and beside the physical limit, in one run. */
 const benches = {
-  speed:
-    "the works of the scorer beside the simpler ways, generated JSON, llama-server and the machine's limit",
-  encoder: "the same works as texts, through the encoder, the language model and llama-server",
+  encoder: "decisions through the encoder, the language model and llama-server",
   gateway:
     "decisions against an engine that answers at once, beside Fastify and node:http: latency, memory, stalls",
   metering: "decisions a second with metering and without, embedded and on PostgreSQL",

@@ -26,12 +26,12 @@ import { firstStart } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
-import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
 import { logNoContent } from "../src/gateway/content/content-logger.ts"
 import type { Meter } from "../src/gateway/meter.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
+import { openModelFile } from "../src/main/engines.ts"
 import { openMoney } from "../src/main/money.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
@@ -72,13 +72,7 @@ const engine: Pick<ScoreEngine, "score" | "close"> = values.instant
       },
       close: async () => undefined,
     }
-  : await startLlamaEngine({
-      modelFile: catalog.fallback.file,
-      memoryBytes: 256 * 1024 * 1024,
-      cacheBytes: 64 * 1024 * 1024,
-      waitingMax: 4096,
-      backend: "cpu",
-    })
+  : await openModelFile(catalog.fallback.file)
 // Only decisions are asked for.
 const router = {
   open: async () => ({ score: engine.score, close: () => undefined }) as unknown as Routed,

@@ -14,7 +14,7 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { admitAny } from "../src/engine/admission.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
-import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
+import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { expandQuestion } from "../src/gateway/classification/classification.ts"
 import { readChoice } from "../src/scoring/answers.ts"
 import type { EvaluationRow } from "./evaluation-rows.ts"
@@ -55,7 +55,7 @@ if (folder === undefined)
   throw new Error("Cannot measure: no --sets-folder given; name a folder of JSON Lines")
 
 const threads = values.threads === undefined ? {} : { threads: Number(values.threads) }
-const engine = await startLlamaEngine({ modelFile: values.model, ...threads })
+const engine = new LocalEngine({ modelFile: values.model, kind: "generation", ...threads })
 const letters = values.letters
   ? await LabelReader.open(values.model, threads.threads ?? availableParallelism())
   : undefined

@@ -11,7 +11,7 @@ import {
   type GenerationEvent,
   noGenerationUsage,
 } from "../src/engine/engine.ts"
-import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
+import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import type { DialectName } from "../src/engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
 import { defaultModelFile } from "./models.ts"
@@ -148,14 +148,7 @@ test("a caller that leaves ends the request with its own reason", async () => {
 
 describe.each(scoreDialects)("decisions at %s", (dialect) => {
   test("answers are those of the embedded engine, and text in the evidence is never a special token", async () => {
-    const local = await startLlamaEngine({
-      modelFile: defaultModelFile,
-      memoryBytes: 64 * 1024 * 1024,
-      cacheBytes: 0,
-      waitingMax: 10,
-      backend: "cpu",
-      threads: 1,
-    })
+    const local = new LocalEngine({ modelFile: defaultModelFile, kind: "generation", threads: 1, gpu: false })
     try {
       const asked = { organizationId: "org_test", evidence, branches }
       const { margins: expected } = await local.score(asked, freely)

@@ -52,7 +52,12 @@ export async function startTestWorker(): Promise<TestWorker> {
     maxThreads: 1,
   })
   const model = await llama.loadModel({ modelPath: defaultModelFile })
-  const context = await model.createContext({ sequences: 1, contextSize: 2048, threads: 1 })
+  const context = await model.createContext({
+    sequences: 1,
+    contextSize: 2048,
+    threads: 1,
+    flashAttention: false,
+  })
   const engine = new WorkerEngine(model, context.getSequence())
   const state: { fault: WorkerFault; paths: string[]; tops: number[]; asked: Json[] } = {
     fault: "none",

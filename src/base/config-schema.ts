@@ -135,14 +135,14 @@ const EngineConfig = z.strictObject({
   threads: whole(1, 1024)
     .optional()
     .describe(
-      "Threads per model; without it, one per core for decisions, and one less for chat and embeddings.",
+      "Threads per model; without it, one per core for the included decision models, and one less for GGUF models.",
     ),
   kv_memory_mib: whole(16, 1_048_576)
     .default(512)
     .describe("Memory per GGUF model for the keys and values of running requests."),
   cache_memory_mib: whole(0, 1_048_576)
     .default(512)
-    .describe("Memory per model for caching evaluated evidence; 0 disables the cache."),
+    .describe("Memory per included decision model for caching evaluated evidence; 0 disables the cache."),
   queue_max: whole(1, 1_000_000).default(4096).describe("Most requests waiting for one model."),
   idle_unload_s: whole(1, 31_536_000)
     .optional()
@@ -158,11 +158,6 @@ const EngineConfig = z.strictObject({
     .enum(["off", "auto"])
     .default("auto")
     .describe("Use a GPU build of llama.cpp where one is installed."),
-  library_dir: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("Folder with the build of llama.cpp that scores, instead of the installed one; see gpu.md."),
 })
 
 /** Where uploaded files lie, and how much of them. */

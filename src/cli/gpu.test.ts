@@ -20,7 +20,7 @@ test.each([
     "linux",
     "arm64",
     { driver: "590.1", runtime: true },
-    /for Linux on x64; on linux arm64 build llama\.cpp yourself/,
+    /for Linux on x64; on linux arm64 use a worker with a GPU/,
   ],
   ["darwin", "arm64", { driver: null, runtime: false }, /Metal is in the ordinary build/],
 ])("on %s %s with %o: %s", (platform, arch, facts, sentence) => {

@@ -1,8 +1,9 @@
 /** `umpire gpu`: says what GPU there is, and brings the build of llama.cpp that uses it. */
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { loadConfig } from "../base/config.ts"
+import { fileURLToPath } from "node:url"
 import { type CliContext, type Command, UsageError } from "./command.ts"
 
 /** What a machine needs for the CUDA build, and what it has. */
@@ -41,7 +42,7 @@ export function missingFor({ driver, runtime }: GpuFacts, platform: string, arch
   if (platform === "darwin" && arch === "arm64")
     return "Metal is in the ordinary build: nothing is to be installed"
   if (platform !== "linux" || arch !== "x64")
-    return `the CUDA build is for Linux on x64; on ${platform} ${arch} build llama.cpp yourself (docs/gpu.md)`
+    return `the CUDA build is for Linux on x64; on ${platform} ${arch} use a worker with a GPU (docs/gpu.md)`
   if (driver === null)
     return `no NVIDIA driver was found; install driver ${driverMajorMin} or newer, which CUDA 13 needs`
   if (Number(driver.split(".")[0]) < driverMajorMin)
@@ -72,23 +73,34 @@ function libraryPaths(): string {
 const drawFacts = ({ driver, runtime }: GpuFacts): string =>
   `NVIDIA driver: ${driver ?? "none"}\nCUDA 13 runtime: ${runtime ? "found" : "not found"}\n`
 
-/** In a folder of its own, because the package is 143 MB packed and belongs to one machine. */
-function install(context: CliContext): number {
-  const config = loadConfig(context.environment, context.workingDirectory)
-  const folder = join(config.data_dir, "gpu")
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  writeFileSync(join(folder, "package.json"), '{ "private": true }\n')
-  const spec = `${packageName}@${pinnedVersion()}`
-  execFileSync("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", spec], {
-    cwd: folder,
-    stdio: ["ignore", "inherit", "inherit"],
-  })
-  const library = join(folder, "node_modules", packageName, "bins", "linux-x64-cuda")
-  if (!existsSync(library)) throw new UsageError(`${spec} holds no ${library}`)
-  context.stdout.write(
-    `${spec} is installed. Start with it:\n\n  UMPIRE_ENGINE_LIBRARY_DIR=${library} umpire serve\n`,
-  )
-  return 0
+/** Beside node-llama-cpp, which looks for it there; it belongs to one machine and is 143 MB packed, so that no package has it. */
+function install({ stdout }: CliContext): number {
+  const folder = mkdtempSync(join(tmpdir(), "umpire-gpu-"))
+  try {
+    writeFileSync(join(folder, "package.json"), '{ "private": true }\n')
+    const spec = `${packageName}@${pinnedVersion()}`
+    execFileSync("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", spec], {
+      cwd: folder,
+      stdio: ["ignore", "inherit", "inherit"],
+    })
+    const fetched = join(folder, "node_modules", packageName)
+    if (!existsSync(join(fetched, "bins"))) throw new UsageError(`${spec} holds no build`)
+    const place = join(modulesFolder(), packageName)
+    rmSync(place, { recursive: true, force: true })
+    cpSync(fetched, place, { recursive: true })
+    stdout.write(
+      `${spec} is installed; the next start of umpire serve uses it. umpire doctor says whether.\n`,
+    )
+    return 0
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The folder of packages that node-llama-cpp lies in. */
+function modulesFolder(): string {
+  const entry = fileURLToPath(import.meta.resolve("node-llama-cpp"))
+  return entry.slice(0, entry.lastIndexOf(join("node_modules", "node-llama-cpp")) + "node_modules".length)
 }
 
 /** A library of another version than node-llama-cpp's is refused when a model is loaded. */

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { Template } from "@huggingface/jinja"
 import { defaultModelFile } from "../../test/models.ts"
 import { withoutDefaultSystem } from "./chat-template.ts"
-import { readGguf } from "./llama/gguf.ts"
+import { readGguf } from "./gguf.ts"
 
 const messages = [{ role: "user", content: "Hi" }]
 const turns = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"

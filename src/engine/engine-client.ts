@@ -258,7 +258,10 @@ export async function startScoreProcess<Status extends EngineStats>(
   }
 }
 
-async function retryOnce<Result>(signal: AbortSignal, attempt: () => Promise<Result>): Promise<Result> {
+export async function retryOnce<Result>(
+  signal: AbortSignal,
+  attempt: () => Promise<Result>,
+): Promise<Result> {
   try {
     return await attempt()
   } catch (error) {
@@ -270,7 +273,7 @@ async function retryOnce<Result>(signal: AbortSignal, attempt: () => Promise<Res
 const notRunning = (): Fault =>
   new Fault("inference_failed", "Cannot score the request: the engine is not running")
 
-const cannotStart = (cause: Error): Error =>
+export const cannotStart = (cause: Error): Error =>
   new Error(
     "Cannot start the engine: its process ended each time while it loaded the model; " +
       "the model file may be damaged or too large for this machine",

@@ -1,6 +1,6 @@
 /** The engines of this machine as the gateway and a worker use them: each is loaded when it is first used, and may leave in between. */
 import { stat } from "node:fs/promises"
-import type { Model } from "../base/catalog.ts"
+import { type Model, isEncoderFile } from "../base/catalog.ts"
 import type { EngineReport } from "../contract/fleet-report.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ModelEngines } from "./engine-service.ts"
@@ -10,8 +10,9 @@ import type { LocalEngine } from "./generate/local-engine.ts"
 import { ModelCache, type ModelCacheSettings } from "./model-cache.ts"
 
 interface LocalEngineDeps extends ModelCacheSettings {
-  startScorer(model: Model): Promise<ScoreEngine>
-  openGenerator(model: Model): LocalEngine
+  startEncoder(model: Model): Promise<ScoreEngine>
+  /** One that decides and generates, or embeds. */
+  openLanguageModel(model: Model): LocalEngine
 }
 
 export interface LocalEngines {
@@ -32,44 +33,48 @@ const processBytes = 64 * 1024 * 1024
 
 export function openLocalEngines(deps: LocalEngineDeps): LocalEngines {
   const cache = new ModelCache(deps)
-  const scorers = new Map<string, CachedModel<ScoreEngine>>()
-  const generators = new Map<string, CachedModel<LocalEngine>>()
+  const encoders = new Map<string, CachedModel<ScoreEngine>>()
+  const languageModels = new Map<string, CachedModel<LocalEngine>>()
 
-  const scorerOf = (model: Model): CachedModel<ScoreEngine> =>
-    known(scorers, model.sku, () =>
+  const encoderOf = (model: Model): CachedModel<ScoreEngine> =>
+    known(encoders, model.sku, () =>
       cache.add({
         model: model.sku,
         purpose: "decisions",
         estimate: async () => await estimate(model),
-        load: async () => await deps.startScorer(model),
+        load: async () => await deps.startEncoder(model),
       }),
     )
-  const generatorOf = (model: Model): CachedModel<LocalEngine> =>
-    known(generators, model.sku, () =>
+  const languageModelOf = (model: Model): CachedModel<LocalEngine> =>
+    known(languageModels, model.sku, () =>
       cache.add({
         model: model.sku,
         purpose: "generation",
         estimate: async () => await estimate(model),
         load: async () => {
-          const engine = deps.openGenerator(model)
+          const engine = deps.openLanguageModel(model)
           // The work that then uses it fails with what is wrong with it; its supervisor decides when it is tried again.
           await engine.load().catch(() => undefined)
           return engine
         },
       }),
     )
+  const scorerOf = (model: Model): CachedModel<ScoreEngine> =>
+    isEncoderFile(model.file) ? encoderOf(model) : languageModelOf(model)
   const open = new Map<string, ScoreEngine>()
   const scorer = (model: Model): ScoreEngine => known(open, model.sku, () => cachedScorer(scorerOf(model)))
   return {
     of: (model) =>
       model.kind === "embedding"
-        ? { embedder: cachedEmbedder(generatorOf(model)) }
-        : { scorer: scorer(model), generator: cachedGenerator(generatorOf(model)) },
+        ? { embedder: cachedEmbedder(languageModelOf(model)) }
+        : { scorer: scorer(model), generator: cachedGenerator(languageModelOf(model)) },
     scorer,
-    load: async (model) => (await scorerOf(model).acquire()).release(),
+    load: async (model) => void (await scorerOf(model).using(async (engine) => await engine.facts())),
     loadedScorers: () =>
       new Map(
-        [...scorers].flatMap(([sku, { engine }]): [string, ScoreEngine][] => (engine ? [[sku, engine]] : [])),
+        [...languageModels, ...encoders].flatMap(([sku, { engine }]): [string, ScoreEngine][] =>
+          engine ? [[sku, engine]] : [],
+        ),
       ),
     report: () => cache.report(),
     close: async () => await cache.close(),

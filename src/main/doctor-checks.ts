@@ -7,7 +7,7 @@ import { loadConfig } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { CliContext } from "../cli/command.ts"
 import type { Finding } from "../cli/doctor.ts"
-import { openLlamaLibrary } from "../engine/llama/library.ts"
+import { openLibrary } from "../engine/generate/local-model.ts"
 import { operatorAddress } from "../server/operator-socket.ts"
 import { checkPort } from "../server/port.ts"
 import { migrationStatus } from "../store/migrate.ts"
@@ -49,7 +49,7 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
       "run npm install again; the engine library is a package of its own for each platform",
       library,
     ),
-    gpu(),
+    await attempt("gpu", "run npm install again", gpu),
     await attempt(
       "models",
       "correct models in the configuration, or the file it names",
@@ -131,18 +131,17 @@ function machine(): Finding {
     : ok("machine", found)
 }
 
-function library(): Finding {
-  const opened = openLlamaLibrary()
-  return ok("engine library", `${opened.packageName}, llama.cpp ${opened.version}`)
+async function library(): Promise<Finding> {
+  const { llamaCppRelease, gpu: used } = await openLibrary()
+  return ok("engine library", `llama.cpp ${llamaCppRelease.release}, ${used === false ? "cpu" : used}`)
 }
 
 /** The CPU build comes with the installation; a GPU build is large, so it is fetched only when asked for. */
-function gpu(): Finding {
+async function gpu(): Promise<Finding> {
   const nvidia = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidia0")
   if (process.platform === "darwin") return ok("gpu", "Metal, in the standard build")
   if (!nvidia) return ok("gpu", "none found; the CPU is used")
-  const { packageName } = openLlamaLibrary()
-  if (packageName.endsWith("-cuda")) return ok("gpu", "NVIDIA, used by the CUDA build")
+  if ((await openLibrary()).gpu === "cuda") return ok("gpu", "NVIDIA, used by the CUDA build")
   return {
     name: "gpu",
     state: "note",

@@ -3,10 +3,10 @@ import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
-import { startEncoderEngine } from "../engine/encoder/engine.ts"
+import type { Loadable } from "../engine/cached-model.ts"
+import { type EncoderEngine, startEncoderEngine } from "../engine/encoder/engine.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
-import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import { type LocalEngines, openLocalEngines } from "../engine/local-engines.ts"
 import type { App } from "./app.ts"
 import { catalogOptions, loadCatalog } from "./catalog.ts"
@@ -44,8 +44,8 @@ export async function openModels({ config, clock, log, use, metrics, progress }:
 export function openConfiguredEngines(config: Config, clock: Clock, log: Log): LocalEngines {
   const { idle_unload_s, memory_budget_mib } = config.engine
   return openLocalEngines({
-    startScorer: async (model) => await startEngine(config, model, log),
-    openGenerator: (model) => openGenerator(config, model, log),
+    startEncoder: async (model) => await startEncoder(config, model, log),
+    openLanguageModel: (model) => openLanguageModel(config, model, log),
     memoryBytesMax: memory_budget_mib === undefined ? null : memory_budget_mib * mebibyte,
     idleMsMax: idle_unload_s === undefined ? null : idle_unload_s * millisecondsPerSecond,
     clock,
@@ -54,7 +54,7 @@ export function openConfiguredEngines(config: Config, clock: Clock, log: Log): L
 }
 
 /** Starts nothing yet: the process begins with the first request. */
-function openGenerator(config: Config, model: Model, log: Log): LocalEngine {
+function openLanguageModel(config: Config, model: Model, log: Log): LocalEngine {
   const { threads, kv_memory_mib, queue_max, gpu } = config.engine
   return new LocalEngine({
     modelFile: model.file,
@@ -63,34 +63,40 @@ function openGenerator(config: Config, model: Model, log: Log): LocalEngine {
     memoryBytes: kv_memory_mib * mebibyte,
     waitingMax: queue_max,
     gpu: gpu !== "off",
-    onDeath: (reason) => log.error({ model: model.sku, reason }, "the generating process died"),
+    onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
     ...(threads === undefined ? {} : { threads }),
   })
 }
 
-/** Starts the engine of a local model: ONNX files are encoders, all others language models for llama.cpp. */
-export async function startEngine(config: Config, model: Model, log: Log): Promise<ScoreEngine> {
-  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu, library_dir } = config.engine
-  const common = {
+async function startEncoder(config: Config, model: Model, log: Log): Promise<EncoderEngine> {
+  const { threads, cache_memory_mib, queue_max } = config.engine
+  return await startEncoderEngine({
     modelFile: model.file,
     cacheBytes: cache_memory_mib * mebibyte,
     waitingMax: queue_max,
-    onDeath: (reason: string) => log.error({ model: model.sku, reason }, "the engine process died"),
+    onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
     ...(threads === undefined ? {} : { threads }),
-  }
-  if (isEncoderFile(model.file)) return await startEncoderEngine(common)
-  return await startLlamaEngine({
-    ...common,
-    ...(model.adapter === undefined ? {} : { adapterFile: model.adapter }),
-    memoryBytes: kv_memory_mib * mebibyte,
-    backend: gpu === "off" ? "cpu" : "auto",
-    ...(library_dir === undefined ? {} : { libraryDir: library_dir }),
   })
+}
+
+/** The engine of a local model: ONNX files are encoders, all others language models for llama.cpp. */
+export async function startEngine(config: Config, model: Model, log: Log): Promise<ScoreEngine & Loadable> {
+  if (isEncoderFile(model.file)) return await startEncoder(config, model, log)
+  return await loaded(openLanguageModel(config, model, log))
 }
 
 /** With default settings, for measurements. */
 export async function openModelFile(modelFile: string): Promise<ScoreEngine> {
-  return isEncoderFile(modelFile)
-    ? await startEncoderEngine({ modelFile })
-    : await startLlamaEngine({ modelFile })
+  if (isEncoderFile(modelFile)) return await startEncoderEngine({ modelFile })
+  return await loaded(new LocalEngine({ modelFile, kind: "generation" }))
+}
+
+async function loaded(engine: LocalEngine): Promise<LocalEngine> {
+  try {
+    await engine.load()
+    return engine
+  } catch (error) {
+    await engine.close()
+    throw error
+  }
 }

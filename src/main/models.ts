@@ -8,7 +8,7 @@ import { ModelConfig } from "../base/config-models.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type CatalogOperatorTable, GivenModel, skuForm } from "../contract/operator.ts"
-import { readAdapter, readGguf } from "../engine/llama/gguf.ts"
+import { readAdapter, readGguf } from "../engine/gguf.ts"
 
 interface CatalogDeps {
   readonly dataDirectory: string

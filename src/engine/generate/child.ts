@@ -1,59 +1,44 @@
-/** The process that generates or embeds with one model. */
+/** The process that has one model: it decides and generates with it, or embeds. */
 import { servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type EngineService, type ModelEngines, engineHandlers } from "../engine-service.ts"
-import type { GenerateEngine } from "../engine.ts"
+import type { EngineStats, ModelFacts } from "../engine.ts"
 import { openEmbedder } from "./embedding-model.ts"
 import type { GenerationOptions } from "./local-model.ts"
 
 export interface GeneratorService extends EngineService {
-  open: { input: GenerationOptions; output: null }
+  /** Null of a model that embeds. */
+  open: { input: GenerationOptions; output: ModelFacts | null }
 }
 
 let engines: ModelEngines = {}
+let stats = (): EngineStats | undefined => undefined
 
-servePeer<GeneratorService>({
-  open: async (options) => {
-    try {
-      engines = await openEngines(options)
-      return null
-    } catch (error) {
-      process.stderr.write(`${String(error)}\n`)
-      throw new Fault("inference_failed", "Cannot load the model: its file cannot be used")
-    }
-  },
-  ...engineHandlers(() => engines),
-})
-
-async function openEngines(options: GenerationOptions): Promise<ModelEngines> {
-  return options.kind === "generation"
-    ? { generator: await openGenerator(options) }
-    : { embedder: await openEmbedder(options) }
-}
-
-/** llama.cpp is loaded only for what needs it. */
-async function openGenerator(options: GenerationOptions): Promise<Pick<GenerateEngine, "generate">> {
-  const { LocalModel } = await import("./local-model.ts")
-  const { Generation, prepareGeneration } = await import("./generation.ts")
-  const model = await LocalModel.open(options)
-  return {
-    async *generate(work, { admit, signal, onUsage }) {
-      const prepared = prepareGeneration(model, work)
-      const { outputTokensMost, notEnforced } = prepared
-      const outputTokensMax = await admit({
-        inputTokensMost: prepared.tokens.length,
-        outputTokensMost,
-        notEnforced,
-      })
-      const generation = new Generation(model, prepared, outputTokensMax, signal)
+servePeer<GeneratorService>(
+  {
+    open: async (options) => {
       try {
-        for await (const event of generation.run()) {
-          onUsage(generation.usage())
-          yield event
-        }
-      } finally {
-        onUsage(generation.usage())
+        return await open(options)
+      } catch (error) {
+        process.stderr.write(`${String(error)}\n`)
+        if (error instanceof Fault) throw error
+        throw new Fault("inference_failed", "Cannot load the model: its file cannot be used")
       }
     },
+    ...engineHandlers(() => engines),
+  },
+  { status: () => stats() },
+)
+
+async function open(options: GenerationOptions): Promise<ModelFacts | null> {
+  if (options.kind === "embedding") {
+    engines = { embedder: await openEmbedder(options) }
+    return null
   }
+  // llama.cpp is loaded only for what needs it.
+  const { openLanguageModel } = await import("./language-model.ts")
+  const model = await openLanguageModel(options)
+  engines = model.engines
+  stats = () => model.stats()
+  return model.facts
 }

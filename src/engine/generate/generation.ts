@@ -16,7 +16,6 @@ import type { LocalModel, Slot } from "./local-model.ts"
 import { createReader } from "./reading.ts"
 import type { ReadEvent, Reader } from "./reader.ts"
 import { StopTexts } from "./stop-texts.ts"
-import { piecesOf } from "../text-pieces.ts"
 
 const MIN_P_DEFAULT = 0.05
 const PUNISHED_TOKENS_MAX = 512
@@ -96,18 +95,14 @@ function withoutOldest(messages: GenerateWork["messages"]): GenerateWork["messag
 }
 
 function tokenise(
-  { model, template }: LocalModel,
+  model: LocalModel,
   work: GenerateWork,
   constraint: Constraint | null,
 ): { tokens: Token[]; startsReasoning: boolean } {
   const think = constraint === null && work.effort !== "none" && work.effort !== "minimal"
   const tools = work.toolChoice === "none" ? [] : work.tools
-  const { parts, startsReasoning } = writePrompt(template, { ...work, tools }, think)
-  const tokens = parts.flatMap(({ text, plain }) =>
-    piecesOf(text).flatMap((piece) => model.tokenize(piece, !plain)),
-  )
-  const { bos, shouldPrependBosToken } = model.tokens
-  if (shouldPrependBosToken && bos !== null && tokens[0] !== bos) tokens.unshift(bos)
+  const { parts, startsReasoning } = writePrompt(model.template, { ...work, tools }, think)
+  const tokens = model.withBos(parts.flatMap(({ text, plain }) => model.tokenize(text, !plain)))
   // A forced call starts after the marks that open it, so the model goes on from there.
   if (constraint && constraint.opening !== "") tokens.push(...model.tokenize(constraint.opening, true))
   return { tokens, startsReasoning: startsReasoning && constraint === null }
@@ -179,10 +174,7 @@ export class Generation {
   /** Keeps what the slot already holds of the prompt; the last token is always evaluated, for its successor. */
   async #reuse(slot: Slot): Promise<Token[]> {
     const { tokens } = this.#prepared
-    if (slot.stale) await slot.sequence.clearHistory()
-    slot.stale = false
-    await slot.sequence.adaptStateToTokens(tokens.slice(0, -1), false)
-    this.#cachedTokens = slot.sequence.nextTokenIndex
+    this.#cachedTokens = await this.#model.keep(slot, tokens.slice(0, -1))
     this.#evaluated = true
     return tokens.slice(this.#cachedTokens)
   }

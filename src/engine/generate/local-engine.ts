@@ -1,37 +1,44 @@
-/** Local generation and embeddings as the gateway sees them: a process per model, started when first used. */
+/** GGUF models as the gateway sees them: a process per model, started when first used. */
+import { PeerGone } from "../../base/peer/peer.ts"
 import { Supervisor, childChannel } from "../../base/peer/supervisor.ts"
-import { type EngineClient, engineClient } from "../engine-client.ts"
+import { Fault } from "../../contract/errors.ts"
+import { type EngineClient, cannotStart, engineClient, retryOnce } from "../engine-client.ts"
 import type { GeneratorService } from "./child.ts"
-import type { EmbedEngine, GenerateEngine } from "../engine.ts"
+import type { EmbedEngine, EngineStats, GenerateEngine, ModelFacts, ScoreEngine } from "../engine.ts"
 import type { GenerationOptions } from "./local-model.ts"
 
 /** Without an answered ping for this long the process is killed; large prompts and grammars are prepared in one go. */
-const silenceMsMax = 60_000
+const silenceMsMaxDefault = 60_000
 
 /** Templates, tokens and grammars of one request; sizes are bounded so that it takes far less. */
 export const sizesMsMax = 30_000
 
 interface LocalEngineOptions extends GenerationOptions {
+  readonly silenceMsMax?: number
   readonly onDeath?: (reason: string) => void
 }
 
-/** Both ports in one: a model either generates or embeds, and refuses the other. */
-export class LocalEngine implements GenerateEngine, EmbedEngine {
+/** All ports in one: a model either decides and generates, or embeds, and refuses the other. */
+export class LocalEngine implements ScoreEngine, GenerateEngine, EmbedEngine {
   readonly #peer: Supervisor<GeneratorService>
   readonly #client: EngineClient
 
   /** Loading the model takes as long as it takes; only then do sizes have their limit. */
   #isLoaded = false
+  #stats: EngineStats | undefined
 
-  constructor({ onDeath, ...open }: LocalEngineOptions) {
+  constructor({ onDeath, silenceMsMax = silenceMsMaxDefault, ...open }: LocalEngineOptions) {
     this.#peer = new Supervisor<GeneratorService>({
       spawn: () => childChannel(new URL("./child.ts", import.meta.url)),
       open,
       silenceMsMax,
       onDeath: (reason) => {
         this.#isLoaded = false
+        this.#stats = undefined
         onDeath?.(reason)
       },
+      // The child's own `status` made it.
+      onStatus: (told) => (this.#stats = told as EngineStats | undefined),
     })
     this.#client = engineClient(this.#peer, "", () => (this.#isLoaded ? sizesMsMax : null))
   }
@@ -43,7 +50,25 @@ export class LocalEngine implements GenerateEngine, EmbedEngine {
 
   /** Rejects where the model cannot be loaded; the first use then says the same. */
   async load(): Promise<void> {
-    await this.#peer.ready()
+    await this.#peer.ready().catch((error: unknown) => {
+      throw error instanceof PeerGone ? cannotStart(error) : error
+    })
+  }
+
+  async facts(): Promise<ModelFacts> {
+    await this.load()
+    if (this.#peer.opened) return this.#peer.opened
+    throw new Fault("inference_failed", "Cannot decide with the model: it embeds")
+  }
+
+  /** As of the last answered ping of the present process, once it has decided something. */
+  stats(): (EngineStats & { readonly restarts: number }) | undefined {
+    return this.#stats && { ...this.#stats, restarts: this.#peer.restarts }
+  }
+
+  /** Scoring is idempotent: what a dying process took with it is done again, once. */
+  async score(...[work, call]: Parameters<ScoreEngine["score"]>): ReturnType<ScoreEngine["score"]> {
+    return await retryOnce(call.signal, async () => await this.#client.scorer.score(work, call))
   }
 
   async *generate(

@@ -12,8 +12,12 @@ import {
   type Token,
   getLlama,
 } from "node-llama-cpp"
+import { FairTurns } from "../../base/fair-queue.ts"
 import { Fault } from "../../contract/errors.ts"
 import { withoutDefaultSystem } from "../chat-template.ts"
+import type { ModelFacts } from "../engine.ts"
+import { readGguf } from "../gguf.ts"
+import { piecesOf } from "../text-pieces.ts"
 import type { TemplateFacts } from "./chat-prompt.ts"
 import { DecodeRounds } from "./decode-rounds.ts"
 import { type Family, familyOf, marksOf } from "./families.ts"
@@ -23,14 +27,17 @@ const SLOTS_MAX = 8
 const CONTEXT_TOKENS_WANTED = 8192
 const GRAMMARS_KEPT_MAX = 64
 const BYTES_PER_CELL_VALUE = 2
+const MEMORY_BYTES_DEFAULT = 512 * 1024 * 1024
+const WAITING_MAX_DEFAULT = 4096
 
 export interface Slot {
   readonly sequence: LlamaContextSequence
   /** Whose conversation it holds: another organization never starts from it. */
   organizationId: string | null
-  /** Holds another organization's conversation, which must be wiped first. */
+  /** Holds what must be wiped first: another organization's conversation, or what a failed decode left. */
   stale: boolean
-  busy: boolean
+  /** Null while it is free. */
+  endTurn: (() => void) | null
 }
 
 export interface GenerationOptions {
@@ -40,9 +47,10 @@ export interface GenerationOptions {
   readonly kind: "generation" | "embedding"
   readonly threads?: number
   /** Memory for the text of requests that run. */
-  readonly memoryBytes: number
-  readonly waitingMax: number
-  readonly gpu: boolean
+  readonly memoryBytes?: number
+  readonly waitingMax?: number
+  /** Absent, it is used where there is one. */
+  readonly gpu?: boolean
 }
 
 interface Waiting {
@@ -57,13 +65,13 @@ interface Waiting {
  */
 export const threadsDefault = (): number => Math.max(1, availableParallelism() - 1)
 
-export async function openLlama(
-  options: Pick<GenerationOptions, "modelFile" | "threads" | "gpu">,
-): Promise<{ llama: Llama; model: LlamaModel }> {
-  const threads = options.threads ?? threadsDefault()
-  const llama = await getLlama({
-    gpu: options.gpu ? "auto" : false,
-    // Only what npm installed is used: nothing is downloaded or compiled.
+/** llama.cpp as npm installed it: nothing is downloaded or compiled. */
+export async function openLibrary({
+  gpu = true,
+  threads = threadsDefault(),
+}: Pick<GenerationOptions, "threads" | "gpu"> = {}): Promise<Llama> {
+  return await getLlama({
+    gpu: gpu ? "auto" : false,
     build: "never",
     skipDownload: true,
     progressLogs: false,
@@ -71,8 +79,13 @@ export async function openLlama(
     logger: (_level, message) => void process.stderr.write(`${message}\n`),
     maxThreads: threads,
   })
-  const model = await llama.loadModel({ modelPath: options.modelFile })
-  return { llama, model }
+}
+
+export async function openLlama(
+  options: Pick<GenerationOptions, "modelFile" | "threads" | "gpu">,
+): Promise<{ llama: Llama; model: LlamaModel }> {
+  const llama = await openLibrary(options)
+  return { llama, model: await llama.loadModel({ modelPath: options.modelFile }) }
 }
 
 /** What a request that names no temperature gets: small models wander at 1, very small ones at anything above 0. */
@@ -82,56 +95,79 @@ const SMALL_MODEL_BYTES_MAX = 512 * 1024 * 1024
 
 export class LocalModel {
   readonly model: LlamaModel
-  readonly contextTokensMax: number
+  readonly facts: ModelFacts
   readonly temperatureDefault: number
   readonly template: TemplateFacts
   readonly marks: ReadonlySet<string>
   readonly rounds = new DecodeRounds()
   readonly #llama: Llama
   readonly #slots: Slot[]
+  readonly #turns = new FairTurns()
   readonly #waiting: Waiting[] = []
   readonly #waitingMax: number
   readonly #grammars = new Map<string, LlamaGrammar>()
 
   static async open(options: GenerationOptions): Promise<LocalModel> {
+    const { name, parameterCount, quantization } = await readFacts(options.modelFile)
     const { llama, model } = await openLlama(options)
-    const { sequences, contextSize } = shape(model, options.memoryBytes)
+    const { sequences, contextTokensMax } = shape(model, options.memoryBytes ?? MEMORY_BYTES_DEFAULT)
     const context = await model.createContext({
       sequences,
-      contextSize,
-      flashAttention: "auto",
+      // node-llama-cpp keeps one place of a sequence free.
+      contextSize: contextTokensMax + 1,
+      // On a processor it sums short decodes in half precision: answers then hang on how many tokens were decoded together.
+      flashAttention: llama.gpu === false ? false : "auto",
+      // A window that forgets would leave later branches and turns without the start of the text.
+      swaFullCache: true,
       threads: options.threads ?? threadsDefault(),
       ...(options.adapterFile === undefined ? {} : { lora: options.adapterFile }),
     })
-    return new LocalModel(llama, model, context, options.waitingMax)
+    const facts = { name, contextTokensMax, parameterCount, quantization }
+    return new LocalModel({ llama, model, context, facts }, options.waitingMax ?? WAITING_MAX_DEFAULT)
   }
 
-  private constructor(llama: Llama, model: LlamaModel, context: LlamaContext, waitingMax: number) {
+  private constructor(deps: LocalModelDeps, waitingMax: number) {
+    const { llama, model, context, facts } = deps
     this.#llama = llama
     this.model = model
+    this.facts = facts
     this.#waitingMax = waitingMax
     this.temperatureDefault =
       model.size <= SMALL_MODEL_BYTES_MAX ? SMALL_MODEL_TEMPERATURE : TEMPERATURE_DEFAULT
-    this.contextTokensMax = Math.min(context.contextSize, model.trainContextSize)
     this.template = templateFacts(model)
     this.marks = marksOf(this.template.family)
     this.#slots = Array.from({ length: context.totalSequences }, () => ({
       sequence: context.getSequence(),
       organizationId: null,
       stale: false,
-      busy: false,
+      endTurn: null,
     }))
+  }
+
+  get contextTokensMax(): number {
+    return this.facts.contextTokensMax
   }
 
   get family(): Family {
     return this.template.family
   }
 
+  /** `special` turns the text of a special token into that token: never for text that a caller sent. */
+  tokenize(text: string, special: boolean): Token[] {
+    return piecesOf(text).flatMap((piece) => this.model.tokenize(piece, special))
+  }
+
+  /** A whole prompt begins with the token that the model was trained to see first. */
+  withBos(tokens: Token[]): Token[] {
+    const { bos, shouldPrependBosToken } = this.model.tokens
+    return shouldPrependBosToken && bos !== null && tokens[0] !== bos ? [bos, ...tokens] : tokens
+  }
+
   /** Waits for a free slot, best one that already holds the start of these tokens. */
   async acquire(organizationId: string, tokens: readonly Token[], signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted()
     const free = this.#best(organizationId, tokens)
-    if (free) return taken(free, organizationId)
+    if (free) return this.#take(free, organizationId)
     if (this.#waiting.length >= this.#waitingMax)
       throw new Fault(
         "overloaded",
@@ -156,15 +192,28 @@ export class LocalModel {
     }
   }
 
-  /** The slot goes to the organization that has the fewest; within it, first come, first served. */
+  /** The slot goes to the organization that has the fewest and waits the longest; within it, first come, first served. */
   release(slot: Slot): void {
-    slot.busy = false
-    const running = (id: string): number =>
-      this.#slots.filter(({ busy, organizationId }) => busy && organizationId === id).length
-    const next = this.#waiting.toSorted((a, b) => running(a.organizationId) - running(b.organizationId))[0]
-    if (!next) return
-    this.#waiting.splice(this.#waiting.indexOf(next), 1)
-    next.grant(taken(this.#best(next.organizationId, next.tokens) ?? slot, next.organizationId))
+    slot.endTurn?.()
+    slot.endTurn = null
+    const organizationId = this.#turns.next(this.#waiting.map((one) => one.organizationId))
+    const index = this.#waiting.findIndex((one) => one.organizationId === organizationId)
+    const [next] = index < 0 ? [] : this.#waiting.splice(index, 1)
+    if (next)
+      next.grant(this.#take(this.#best(next.organizationId, next.tokens) ?? slot, next.organizationId))
+  }
+
+  /** Whether an organization other than this one waits for a slot. */
+  isWantedBeside(organizationId: string): boolean {
+    return this.#waiting.some((one) => one.organizationId !== organizationId)
+  }
+
+  /** Keeps what the slot holds of these tokens, and answers how many that are. */
+  async keep(slot: Slot, tokens: readonly Token[]): Promise<number> {
+    if (slot.stale) await slot.sequence.clearHistory()
+    slot.stale = false
+    await slot.sequence.adaptStateToTokens([...tokens], false)
+    return slot.sequence.nextTokenIndex
   }
 
   grammarState(grammar: Grammar, param: string): LlamaGrammarEvaluationState {
@@ -191,7 +240,7 @@ export class LocalModel {
   }
 
   #best(organizationId: string, tokens: readonly Token[]): Slot | undefined {
-    const free = this.#slots.filter(({ busy }) => !busy)
+    const free = this.#slots.filter(({ endTurn }) => endTurn === null)
     const shared = (slot: Slot): number =>
       slot.organizationId === organizationId
         ? slot.sequence.compareContextTokens([...tokens]).firstDifferentIndex
@@ -200,24 +249,37 @@ export class LocalModel {
           : -1
     return free.toSorted((a, b) => shared(b) - shared(a))[0]
   }
+
+  #take(slot: Slot, organizationId: string): Slot {
+    slot.endTurn = this.#turns.begin(organizationId)
+    if (slot.organizationId !== organizationId) slot.stale = true
+    slot.organizationId = organizationId
+    return slot
+  }
 }
 
-function taken(slot: Slot, organizationId: string): Slot {
-  slot.busy = true
-  if (slot.organizationId !== organizationId) slot.stale = true
-  slot.organizationId = organizationId
-  return slot
+async function readFacts(file: string): Promise<ModelFacts> {
+  return await readGguf(file).catch((cause: unknown) => {
+    throw new Fault("inference_failed", cause instanceof Error ? cause.message : String(cause), { cause })
+  })
+}
+
+interface LocalModelDeps {
+  readonly llama: Llama
+  readonly model: LlamaModel
+  readonly context: LlamaContext
+  readonly facts: ModelFacts
 }
 
 /** How many conversations side by side, and how long each may be, within the memory that is given. */
-function shape(model: LlamaModel, memoryBytes: number): { sequences: number; contextSize: number } {
+function shape(model: LlamaModel, memoryBytes: number): { sequences: number; contextTokensMax: number } {
   const cells = Math.floor(memoryBytes / bytesPerCell(model))
   const wanted = Math.min(model.trainContextSize, CONTEXT_TOKENS_WANTED)
   let sequences = SLOTS_MAX
   while (sequences > 1 && cells / sequences < wanted) sequences--
   return {
     sequences,
-    contextSize: Math.min(model.trainContextSize, Math.max(512, Math.floor(cells / sequences))),
+    contextTokensMax: Math.min(model.trainContextSize, Math.max(512, Math.floor(cells / sequences))),
   }
 }
 
@@ -235,13 +297,21 @@ function bytesPerCell(model: LlamaModel): number {
   return layers * kvHeads * width * 2 * BYTES_PER_CELL_VALUE
 }
 
-function templateFacts(model: LlamaModel): TemplateFacts {
+interface Vocabulary {
+  readonly texts: readonly string[]
+  /** llama.cpp's, by token. */
+  readonly types: readonly number[]
+}
+
+export function vocabularyOf(model: LlamaModel): Vocabulary {
   const { tokenizer } = model.fileInfo.metadata as {
-    tokenizer?: {
-      chat_template?: string
-      ggml?: { tokens?: readonly string[]; token_type?: readonly number[] }
-    }
+    tokenizer?: { ggml?: { tokens?: readonly string[]; token_type?: readonly number[] } }
   }
+  return { texts: tokenizer?.ggml?.tokens ?? [], types: tokenizer?.ggml?.token_type ?? [] }
+}
+
+function templateFacts(model: LlamaModel): TemplateFacts {
+  const { tokenizer } = model.fileInfo.metadata as { tokenizer?: { chat_template?: string } }
   const own = tokenizer?.chat_template
   const template = own === undefined ? undefined : withoutDefaultSystem(own)
   return {
@@ -249,14 +319,14 @@ function templateFacts(model: LlamaModel): TemplateFacts {
     family: familyOf(template),
     bosText: model.tokens.bosString ?? "",
     eosText: model.tokens.eosString ?? "",
-    controlTexts: controlTexts(tokenizer?.ggml?.tokens ?? [], tokenizer?.ggml?.token_type ?? []),
+    controlTexts: controlTexts(vocabularyOf(model)),
   }
 }
 
 /** llama.cpp's token types: control, and user-defined (matched in any text, such as <think>). */
-const CONTROL_TOKEN = 3
+export const CONTROL_TOKEN = 3
 
-function controlTexts(tokens: readonly string[], types: readonly number[]): string[] {
-  const texts = tokens.filter((text, index) => types[index] === CONTROL_TOKEN && text !== "")
-  return texts.toSorted((a, b) => b.length - a.length)
+function controlTexts({ texts, types }: Vocabulary): string[] {
+  const control = texts.filter((text, token) => types[token] === CONTROL_TOKEN && text !== "")
+  return control.toSorted((a, b) => b.length - a.length)
 }

@@ -1,23 +1,20 @@
 /** Finds the tokens of a vocabulary that spell yes and those that spell no. */
 
-export interface AnswerTokens {
+interface AnswerTokens {
   readonly yes: readonly number[]
   readonly no: readonly number[]
 }
 
-interface Vocabulary {
-  readonly vocabularySize: number
-  tokenText(token: number): string
-  isControlToken(token: number): boolean
-}
-
 /** Every token that is one spelling of the word, with or without the space that starts a word in that vocabulary. */
-export function findAnswerTokens(vocabulary: Vocabulary): AnswerTokens {
+export function findAnswerTokens(
+  texts: readonly string[],
+  isControlToken: (token: number) => boolean,
+): AnswerTokens {
   const yes: number[] = []
   const no: number[] = []
-  for (let token = 0; token < vocabulary.vocabularySize; token++) {
-    const word = spelledWord(vocabulary.tokenText(token))
-    if (word === undefined || vocabulary.isControlToken(token)) continue
+  for (const [token, text] of texts.entries()) {
+    const word = spelledWord(text)
+    if (word === undefined || isControlToken(token)) continue
     if (word === "yes") yes.push(token)
     else no.push(token)
   }

@@ -1,13 +1,7 @@
 import { expect, test } from "vitest"
 import { findAnswerTokens } from "./answer-tokens.ts"
 
-function vocabulary(texts: readonly string[], control: readonly number[] = []) {
-  return {
-    vocabularySize: texts.length,
-    tokenText: (token: number) => texts[token] ?? "",
-    isControlToken: (token: number) => control.includes(token),
-  }
-}
+const isPlain = (): boolean => false
 
 test("every spelling of yes and of no is found, in byte-level and in SentencePiece vocabularies", () => {
   const texts = [
@@ -25,16 +19,16 @@ test("every spelling of yes and of no is found, in byte-level and in SentencePie
     "nO",
     "ĠĠyes",
   ]
-  expect(findAnswerTokens(vocabulary(texts))).toEqual({ yes: [0, 1, 2, 3], no: [4, 5, 6, 7, 8] })
+  expect(findAnswerTokens(texts, isPlain)).toEqual({ yes: [0, 1, 2, 3], no: [4, 5, 6, 7, 8] })
 })
 
 test("a control token that spells an answer is not one", () => {
-  expect(findAnswerTokens(vocabulary(["yes", "no", "no"], [2]))).toEqual({ yes: [0], no: [1] })
+  expect(findAnswerTokens(["yes", "no", "no"], (token) => token === 2)).toEqual({ yes: [0], no: [1] })
 })
 
 test.each([
   ["yes", ["no", "ye", "s"], "0 tokens for yes and 1 for no"],
   ["no", ["yes", "n", "o"], "1 tokens for yes and 0 for no"],
 ])("a vocabulary without a token for %s is refused", (_, texts, sentence) => {
-  expect(() => findAnswerTokens(vocabulary(texts))).toThrow(sentence)
+  expect(() => findAnswerTokens(texts, isPlain)).toThrow(sentence)
 })

@@ -1,8 +1,8 @@
 /** Reads what a GGUF file says about itself, without loading it and without trusting it. */
 import type { FileHandle } from "node:fs/promises"
 import { open } from "node:fs/promises"
-import type { ModelFacts } from "../engine.ts"
-import { withoutDefaultSystem } from "../chat-template.ts"
+import type { ModelFacts } from "./engine.ts"
+import { withoutDefaultSystem } from "./chat-template.ts"
 
 const WINDOW_BYTES = 1 << 20
 const STRING_BYTES_MAX = 16 << 20
@@ -16,8 +16,6 @@ const KEPT_ARRAY_LENGTH_MAX = 1024
 interface GgufSummary extends ModelFacts {
   readonly architecture: string
   readonly chatTemplate: string | undefined
-  /** Width of all key heads of a layer, plus that of all value heads, halved: the mean of a cell's two rows. */
-  readonly keyValueWidth: number
   /** Where the last tensor ends: a shorter file is truncated. */
   readonly fileBytesMin: number
   /** Dimensions by name. */
@@ -242,11 +240,6 @@ function summarize(
   const of = (key: string): number | undefined => numeric(entries, `${architecture}.${key}`)
   const contextTokensMax = of("context_length")
   if (contextTokensMax === undefined) throw new Error("no context length")
-  const heads = of("attention.head_count") ?? 1
-  const keyValueHeads = of("attention.head_count_kv") ?? heads
-  const headWidth = (of("embedding_length") ?? 0) / heads
-  const keyWidth = of("attention.key_length") ?? headWidth
-  const valueWidth = of("attention.value_length") ?? headWidth
   const version = text(entries, "general.version")
   const name = text(entries, "general.name") ?? "unnamed"
   const ownTemplate = text(entries, "tokenizer.chat_template")
@@ -257,7 +250,6 @@ function summarize(
     parameterCount,
     quantization: QUANTIZATIONS[numeric(entries, "general.file_type") ?? -1] ?? "unknown",
     chatTemplate: ownTemplate === undefined ? undefined : withoutDefaultSystem(ownTemplate),
-    keyValueWidth: (keyValueHeads * (keyWidth + valueWidth)) / 2,
   }
 }
 

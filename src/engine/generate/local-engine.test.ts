@@ -8,8 +8,7 @@ import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
 import { defaultModelFile, randomModel } from "../../../test/models.ts"
-import type { LlamaEngine, LlamaEngineOptions } from "./llama-engine.ts"
-import { startLlamaEngine } from "./llama-engine.ts"
+import { LocalEngine } from "./local-engine.ts"
 
 const never = new AbortController().signal
 const POLL = { timeout: 600_000, interval: 50 }
@@ -28,18 +27,44 @@ const long = {
   ),
 }
 
-let deaths: string[]
-let engines: LlamaEngine[] = []
+const chat = {
+  organizationId: "b",
+  messages: [{ role: "user" as const, content: "Say hello." }],
+  tools: [],
+  toolChoice: "auto" as const,
+  parallelToolCalls: true,
+  format: { kind: "text" as const },
+  sampling: {
+    temperature: 0,
+    topP: null,
+    seed: null,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    logitBias: {},
+  },
+  stop: [],
+  topLogprobs: null,
+  outputTokensMax: 8,
+  truncate: false,
+  effort: null,
+}
 
-async function start(options: Partial<LlamaEngineOptions> = {}): Promise<LlamaEngine> {
+let deaths: string[]
+let engines: LocalEngine[] = []
+
+async function start(
+  options: Partial<ConstructorParameters<typeof LocalEngine>[0]> = {},
+): Promise<LocalEngine> {
   deaths = []
-  const engine = await startLlamaEngine({
+  const engine = new LocalEngine({
     modelFile: randomModel("tiny-f16"),
+    kind: "generation",
     threads: 1,
     onDeath: (reason) => deaths.push(reason),
     ...options,
   })
   engines.push(engine)
+  await engine.load()
   return engine
 }
 
@@ -50,11 +75,11 @@ afterEach(async () => {
 
 const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })
 
-async function score(engine: LlamaEngine, work = short): Promise<Float64Array> {
+async function score(engine: LocalEngine, work = short): Promise<Float64Array> {
   return (await engine.score(work, freely())).margins
 }
 
-function pidOf(engine: LlamaEngine): number {
+function pidOf(engine: LocalEngine): number {
   if (engine.pid === undefined) throw new Error("no engine process")
   return engine.pid
 }
@@ -67,8 +92,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-const untilWorking = (engine: LlamaEngine): Promise<void> =>
-  expect.poll(() => engine.stats()?.running, POLL).toBe(1)
+/** Numbers are those of the present process. */
+const untilWorking = async (engine: LocalEngine): Promise<void> =>
+  await expect.poll(() => engine.stats()?.runs ?? 0, POLL).toBeGreaterThan(0)
 
 test("an engine says what its model is and answers every branch", async () => {
   const engine = await start()
@@ -101,7 +127,7 @@ describe("the death of the engine process", () => {
     const killed = pidOf(engine)
     const admit = async (): Promise<void> => {
       if (engine.pid === killed) process.kill(killed, "SIGKILL")
-      await expect.poll(() => engine.pid, POLL).not.toBe(killed)
+      await expect.poll(() => deaths.length, POLL).toBe(1)
     }
     expect((await engine.score(short, { signal: never, admit })).margins).toEqual(before)
   })
@@ -152,8 +178,10 @@ describe("an aborted request", () => {
     await untilWorking(engine)
     abort.abort(new Error("enough"))
     await outcome
-    await expect.poll(() => engine.stats()?.running, POLL).toBe(0)
     expect(await score(engine)).toHaveLength(2)
+    // Far fewer than its branches: it was not worked off.
+    await expect.poll(() => engine.stats()?.cacheMisses, POLL).toBe(2)
+    expect(engine.stats()?.runs).toBeLessThan(long.branches.length)
   })
 
   test("is not even started when it was aborted before", async () => {
@@ -166,22 +194,30 @@ describe("an aborted request", () => {
 })
 
 test("a request too long for the context is refused with both lengths", async () => {
-  const engine = await start({ contextTokensMax: 64 })
+  const engine = await start({ memoryBytes: 0 })
   await expect(engine.score(long, freely())).rejects.toMatchObject({
     code: "context_length_exceeded",
-    message: expect.stringMatching(/has \d{3,} tokens .* holds 64/),
+    message: expect.stringMatching(/has \d{3,} tokens .* holds 512/),
   })
 })
 
-test("the process holds work while it is being admitted, and none that is refused", async () => {
+test("a decision and a chat of one model are of one process", async () => {
   const engine = await start()
-  const admission = Promise.withResolvers<void>()
-  const call = { signal: never, admit: async () => await admission.promise }
-  const outcomes = Promise.allSettled([1, 2, 3].map(() => engine.score(short, call)))
-  await expect.poll(() => engine.stats()?.held, POLL).toBe(3)
-  admission.reject(new Error("no credit"))
-  await expect.poll(() => engine.stats()?.held, POLL).toBe(0)
-  expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"])
+  const before = await score(engine)
+  const pid = pidOf(engine)
+  const generate = engine.generate(chat, {
+    signal: never,
+    admit: async ({ outputTokensMost }) => outputTokensMost,
+    onUsage: () => undefined,
+  })
+  const deciding = score(engine)
+  let last: string | undefined
+  for await (const { kind } of generate) last = kind
+  expect(last).toBe("end")
+  const margins = await deciding
+  const [first = 0, second = 0] = before
+  expect([...margins]).toEqual([expect.closeTo(first, 1), expect.closeTo(second, 1)])
+  expect(pidOf(engine)).toBe(pid)
 })
 
 test("closing ends the process and refuses what comes later", async () => {
@@ -197,8 +233,9 @@ test("closing ends the process and refuses what comes later", async () => {
 
 test("the process ends when its parent is killed", async () => {
   const script = `
-    import { startLlamaEngine } from ${JSON.stringify(new URL("./llama-engine.ts", import.meta.url).href)}
-    const engine = await startLlamaEngine({ modelFile: ${JSON.stringify(randomModel("tiny-f16"))} })
+    import { LocalEngine } from ${JSON.stringify(new URL("./local-engine.ts", import.meta.url).href)}
+    const engine = new LocalEngine({ modelFile: ${JSON.stringify(randomModel("tiny-f16"))}, kind: "generation" })
+    await engine.load()
     process.stdout.write(String(engine.pid))
   `
   const parent = spawn(process.execPath, ["--input-type=module", "--eval", script], {
@@ -229,7 +266,7 @@ describe("a model file that cannot be served is refused with a clear sentence, w
     [
       "cut in its weights",
       async () => (await readFile(defaultModelFile)).subarray(0, 9_000_000),
-      "does not accept the file",
+      "its file cannot be used",
     ],
   ]
   test.each(files)("a file %s", async (_, make, sentence) => {
