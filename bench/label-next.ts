@@ -80,18 +80,6 @@ const measuredWith = createHash("sha256")
 const sets = values.sets?.split(",") ?? listSets(folder)
 const chosen = values.criteria?.split(",") ?? Object.keys(criteria)
 const curves: Curve[] = []
-for (const set of sets) {
-  const whole = await readTeachSet(folder, set, { modelFile: values.model, withMinilm: false })
-  const read = quick ? quickSet(whole) : whole
-  for (const name of chosen)
-    curves.push(
-      await keep(
-        `next-${set}-${measuredWith}-${name.replaceAll(" ", "-")}`,
-        async () => await measure(read, name),
-      ),
-    )
-}
-report()
 
 /** Cosines along some random directions are about those of the whole vectors. */
 function quickSet(whole: TeachSet): TeachSet {
@@ -252,10 +240,25 @@ function report(): void {
     const others = chosen.filter((criterion) => criterion !== "random")
     const best =
       others.toSorted((a, b) => meanSaved(chosenOn ?? [], b) - meanSaved(chosenOn ?? [], a))[0] ?? ""
-    const told = (half: readonly Saving[] | undefined): string =>
-      `${(100 * meanSaved(half ?? [], best)).toFixed(0)} % on ${half?.length ?? 0} sets`
+    const told = (half: readonly Saving[] = []): string =>
+      half.length === 0
+        ? "nothing known on sets"
+        : `${(100 * meanSaved(half, best)).toFixed(0)} % on ${half.length} sets`
     console.log(
       `Saved by ${best}: ${told(chosenOn)} that it was chosen on, ${told(toldOf)} that it was not, ${told(savings)} in all`,
     )
   }
 }
+
+for (const set of sets) {
+  const whole = await readTeachSet(folder, set, { modelFile: values.model, withMinilm: false })
+  const read = quick ? quickSet(whole) : whole
+  for (const name of chosen)
+    curves.push(
+      await keep(
+        `next-${set}-${measuredWith}-${name.replaceAll(" ", "-")}`,
+        async () => await measure(read, name),
+      ),
+    )
+}
+report()
