@@ -92,13 +92,14 @@ const allStrengths: readonly Strength[] = [
 /** With more rows the strength matters less, and each fit takes longer. */
 const MANY_ROWS = 1_000
 
+/** Every second one. */
+const few = (strengths: readonly Strength[]): readonly Strength[] => strengths.filter((_, at) => at % 2 === 1)
+
 /** From the model's own answer up. Within what is read the strongest comes first: each fit starts from the one before. */
 export function candidatesOf({ read, labels }: Pick<Problem, "read" | "labels">): Candidate[] {
   const hasFields = read.fields.size > 0
   const canRead = ({ strength }: Candidate): boolean =>
     parts.every((part) => strength[part] === undefined || read[part].size > 0)
-  const few = (strengths: readonly Strength[]): readonly Strength[] =>
-    strengths.filter((_, at) => at % 2 === 1)
   const of = (reads: Candidate["reads"], strengths: readonly Strength[]): Candidate[] =>
     (labels.length > MANY_ROWS ? few(strengths) : strengths).map((strength) => ({ reads, strength }))
   return [

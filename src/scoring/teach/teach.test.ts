@@ -121,18 +121,20 @@ test("a rule over a field of JSON evidence is learnt from 40 labels, though no v
   expect(accuracyOf(artefact, makeTickets(300, 2))).toBeGreaterThan(0.95)
 })
 
+/** Two of the fields decide. */
+function makeForms(rows: number, seed: number): TaughtRow[] {
+  const random = seededRandom(seed)
+  const pick = (name: string, count: number): string => `${name}${Math.floor(random() * count)}`
+  return Array.from({ length: rows }, () => {
+    const [tier, product] = [pick("tier", 3), pick("product", 4)]
+    const others = Object.fromEntries(["a", "b", "c", "d", "e"].map((name) => [name, pick(name, 4)]))
+    const text = JSON.stringify({ ...others, tier, seats: Math.floor(random() * 50), product })
+    const label = tier === "tier0" ? 0 : product === "product0" ? 1 : 2
+    return { hash: rowHash(text), split: "train", text, label, margins: [0, 0, 0], vector: null }
+  })
+}
+
 test("a rule over two fields is learnt from 60 labels, though five others and numbers stand beside them", async () => {
-  const makeForms = (rows: number, seed: number): TaughtRow[] => {
-    const random = seededRandom(seed)
-    const pick = (name: string, count: number): string => `${name}${Math.floor(random() * count)}`
-    return Array.from({ length: rows }, () => {
-      const [tier, product] = [pick("tier", 3), pick("product", 4)]
-      const others = Object.fromEntries(["a", "b", "c", "d", "e"].map((name) => [name, pick(name, 4)]))
-      const text = JSON.stringify({ ...others, tier, seats: Math.floor(random() * 50), product })
-      const label = tier === "tier0" ? 0 : product === "product0" ? 1 : 2
-      return { hash: rowHash(text), split: "train", text, label, margins: [0, 0, 0], vector: null }
-    })
-  }
   const artefact = await teach(questionOf("choice", 3), makeForms(60, 1), options)
   expect(accuracyOf(artefact, makeForms(500, 2))).toBeGreaterThan(0.9)
 })
