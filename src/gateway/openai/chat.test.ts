@@ -1,7 +1,8 @@
 /** How a streamed chat completion is paid for, and how it ends when its reader leaves. */
+import { inferenceCall as call } from "../../../test/inference-call.ts"
 import { expect, test } from "vitest"
 import type { Catalog } from "../../base/catalog.ts"
-import type { Call, EventStream } from "../../contract/endpoint.ts"
+import type { EventStream } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { noGenerationUsage } from "../../engine/engine.ts"
 import { noGuardrails } from "../guardrails/guardrails.ts"
@@ -42,14 +43,6 @@ function partsOf(
     content: { begin: () => null },
   } as unknown as InferenceDeps
 }
-
-const call = {
-  body: new Uint8Array(),
-  principal: { kind: "key", id: "key_1" },
-  membership: { organizationId: "org_1" },
-  request: { signal: new AbortController().signal, header: () => null },
-  header: () => undefined,
-} as unknown as Call<Record<string, never>, Record<string, never>, Uint8Array>
 
 test.each([
   "insufficient_credits",

@@ -1,7 +1,7 @@
 /** What happens to embeddings that are not paid for. */
+import { inferenceCall } from "../../../test/inference-call.ts"
 import { expect, test } from "vitest"
 import type { Catalog } from "../../base/catalog.ts"
-import type { Call } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
@@ -35,13 +35,6 @@ test("embeddings that are not paid for are not made", async () => {
     content: { begin: () => null },
     readBody: async () => ({ model: "m", input: "text" }),
   } as unknown as InferenceDeps
-  const call = {
-    body: new Uint8Array(),
-    principal: { kind: "key", id: "key_1" },
-    membership: { organizationId: "org_1" },
-    request: { signal: new AbortController().signal, header: () => null },
-    header: () => undefined,
-  } as unknown as Call<Record<string, never>, Record<string, never>, Uint8Array>
-  await expect(embeddingHandler(deps)(call)).rejects.toMatchObject({ code: "insufficient_credits" })
+  await expect(embeddingHandler(deps)(inferenceCall)).rejects.toMatchObject({ code: "insufficient_credits" })
   expect(made).toBe(0)
 })

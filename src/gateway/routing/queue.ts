@@ -280,13 +280,10 @@ export class LiveTraffic {
   /** Counts a live request; the returned function says that it has ended. */
   enterLive(): () => void {
     this.#live++
-    let isOver = false
-    return () => {
-      if (isOver) return
-      isOver = true
+    return once(() => {
       this.#live--
       this.#lastLiveMs = this.#clock.monotonicMs()
-    }
+    })
   }
 
   /** Resolves when a line of a batch may run; the returned function says that it has. Rejects with the signal's reason. */
@@ -312,14 +309,20 @@ export class LiveTraffic {
   #begin(): () => void {
     const startedMs = this.#clock.monotonicMs()
     this.#lines++
-    let isOver = false
-    return () => {
-      if (isOver) return
-      isOver = true
+    return once(() => {
       this.#lines--
       const nowMs = this.#clock.monotonicMs()
       const gapMs = (nowMs - startedMs) * (1 / this.#share - 1)
       this.#nextLineMs = nowMs + Math.min(gapMs, gapMsMax)
-    }
+    })
+  }
+}
+
+function once(end: () => void): () => void {
+  let isOver = false
+  return () => {
+    if (isOver) return
+    isOver = true
+    end()
   }
 }
