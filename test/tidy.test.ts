@@ -70,7 +70,7 @@ test("a comment names only what exists", () => {
 })
 
 /** Of src without tests: what is left is older, mostly of the store and the engines; it may only become less. */
-const longSignaturesMax = 146
+const longSignaturesMax = 134
 
 test("functions take at most three positional parameters", () => {
   const rule = { "eslint/max-params": ["error", { max: 3 }] }
