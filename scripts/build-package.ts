@@ -20,7 +20,7 @@ import { dirname, join, relative, resolve, sep } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
 import manifest from "../package.json" with { type: "json" }
 import { buildConsole } from "./build-console.mjs"
-import { copyBundled, nativePackages } from "./bundled-packages.ts"
+import { copyBundled, packageDependencies } from "./bundled-packages.ts"
 import { readLock, runtimePackages } from "./locked-packages.ts"
 import { billOfMaterials } from "./sbom.ts"
 
@@ -41,7 +41,7 @@ async function main(target: string): Promise<void> {
     writeFileSync(join(folder, "sbom.cdx.json"), JSON.stringify(billOfMaterials(manifest, runtime), null, 2))
     writeFileSync(
       join(folder, "package.json"),
-      JSON.stringify(packageManifest(nativePackages(runtime)), null, 2),
+      JSON.stringify(packageManifest(packageDependencies(runtime)), null, 2),
     )
     execFileSync("npm", ["pack", "--pack-destination", resolve(target), "--loglevel=error"], {
       cwd: folder,
@@ -53,11 +53,11 @@ async function main(target: string): Promise<void> {
 }
 
 /** Without what only a clone needs. */
-function packageManifest(optionalDependencies: Record<string, string>): object {
-  const { name, version, description, license, bin, type, engines, dependencies } = manifest
+function packageManifest(asked: ReturnType<typeof packageDependencies>): object {
+  const { name, version, description, license, bin, type, engines } = manifest
   const scripts = { postinstall: "node scripts/keep-own-build.mjs" }
   const files = [...manifest.files, "dist", "sbom.cdx.json"]
-  const bundleDependencies = Object.keys(dependencies)
+  const bundleDependencies = Object.keys(asked.dependencies)
   return {
     name,
     version,
@@ -67,8 +67,7 @@ function packageManifest(optionalDependencies: Record<string, string>): object {
     files,
     type,
     scripts,
-    dependencies,
-    optionalDependencies,
+    ...asked,
     bundleDependencies,
     engines,
   }

@@ -37,13 +37,23 @@ export function copyBundled(runtime: LockedPackages, folder: string): void {
   addOnnxRuntime(runtime, join(folder, onnxRuntime))
 }
 
-/** With their versions; from packages that are bundled npm would not install them. */
-export const nativePackages = (runtime: LockedPackages): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(runtime).flatMap(([place, entry]) =>
-      isNative(entry) ? [[packageName(place), entry.version ?? "*"]] : [],
+/** What the package asks for: npm bundles no peers of bundled packages and installs no native builds that only those ask for. */
+export function packageDependencies(
+  runtime: LockedPackages,
+): Record<"dependencies" | "optionalDependencies", Record<string, string>> {
+  const versions = (isWanted: (place: string, entry: LockedPackage) => boolean): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(runtime)
+        .filter(([place, entry]) => isWanted(place, entry))
+        .map(([place, { version = "*" }]) => [packageName(place), version]),
+    )
+  return {
+    dependencies: versions(
+      (place, entry) => !isNative(entry) && place === `node_modules/${packageName(place)}`,
     ),
-  )
+    optionalDependencies: versions((_, entry) => isNative(entry)),
+  }
+}
 
 const isNative = ({ optional, cpu }: LockedPackage): boolean => optional === true && cpu !== undefined
 
