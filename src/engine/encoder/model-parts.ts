@@ -118,7 +118,7 @@ function cut(
 function layerOutput(nodes: readonly Node[], layer: number): string {
   const norm = nodes.find(({ inputs }) => inputs.includes(`blocks.${layer}.feed_norm.weight`))
   const output = norm?.outputs[0]
-  if (output === undefined) throw new Error(`Cannot cut the model: layer ${layer} has no end`)
+  if (output === undefined) throw new Error(`Cannot load the model: layer ${layer} has no end`)
   return output
 }
 
@@ -225,7 +225,7 @@ function referenceTo(
   }
 }
 
-const notOnnx = (): Error => new Error("Cannot cut the model: it is not an ONNX file")
+const notOnnx = (): Error => new Error("Cannot load the model: it is not an ONNX file")
 
 const textsOf = (message: Buffer, number: number): string[] =>
   Array.from(fieldsOf(message))
