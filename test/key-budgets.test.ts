@@ -10,7 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { Load, type Reply, TestGateway, ask, prepareAccount, requestTicks } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
-import { row, text } from "../src/store/rows.ts"
+import { bigint, integer, row, text } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let directory: string
@@ -76,7 +76,7 @@ async function leave(requests: number): Promise<void> {
 }
 
 async function spent(of = "key%"): Promise<bigint> {
-  const [found] = await row({ spent: text }).all(
+  const [found] = await row({ spent: text.nullable() }).all(
     sql,
     "SELECT sum(spent_ticks) AS spent FROM key_spend WHERE key_id LIKE $1",
     [of],
@@ -102,13 +102,13 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
     return reply
   }
   const held = async (): Promise<{ gateways: number; held: string }> => {
-    const [found] = await row({ gateways: text, held: text }).all(
+    const [found] = await row({ gateways: integer, held: text }).all(
       sql,
       `SELECT count(*) AS gateways, coalesce(sum(held_ticks), 0)::text AS held FROM leases
        WHERE billing_account_id = $1`,
       [`${keyId}/month`],
     )
-    return { gateways: Number(found?.gateways), held: found?.held ?? "" }
+    return { gateways: found?.gateways ?? 0, held: found?.held ?? "" }
   }
   for (const [index, { url }] of gateways.entries())
     await expect
@@ -135,12 +135,12 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
   expect(new Set(codes)).toEqual(new Set(["200", "tag_budget_exceeded"]))
   expect(codes.filter((code) => code === "200")).toHaveLength(left)
   const spentBy = (id: string) => async (): Promise<bigint> => {
-    const [found] = await row({ spent: text }).all(
+    const [found] = await row({ spent: bigint }).all(
       sql,
       "SELECT spent_ticks AS spent FROM key_spend WHERE key_id = $1",
       [id],
     )
-    return BigInt(found?.spent ?? 0)
+    return found?.spent ?? 0n
   }
   await expect.poll(spentBy(keyId)).toBe(dollar)
   // Requests without the tag, or with another value of it, are not held by it.
