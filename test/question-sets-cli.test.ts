@@ -80,7 +80,7 @@ const ask = async (model: string): Promise<void> =>
 test("check exits with 1 when a frozen case fails, and with 0 when all hold", async () => {
   await freeze("I want my money back.", true)
   const right = await sets("check", "mail")
-  expect([right.status, right.stdout]).toEqual([0, expect.stringContaining("1 answers right, 0 wrong")])
+  expect([right.status, right.stdout]).toEqual([0, expect.stringContaining("1 answer right, 0 wrong")])
   await freeze("Please refund me at once, I want my money back.", false)
   const wrong = await sets("check", "mail", "--against", "1")
   expect([wrong.status, wrong.stdout]).toEqual([1, expect.stringContaining("expected no, got yes")])

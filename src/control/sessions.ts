@@ -220,8 +220,10 @@ export function becoming(
   return { principal: { kind: "session", id, userId, ...nothing }, request, idempotency: null }
 }
 
+type AccountAction = `user.${string}` | `session.${string}`
+
 interface UserAction {
-  readonly action: `user.${string}` | `session.${string}`
+  readonly action: AccountAction
   /** Of the session; the user's own where it is left out. */
   readonly id?: string
   readonly views?: AuditedViews

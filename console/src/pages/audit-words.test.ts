@@ -27,7 +27,7 @@ const composed: Readonly<Record<string, readonly string[]>> = {
     (status) => `billing.purchase_${status}`,
   ),
   "model_access.${state}": ["model_access.grant", "model_access.deny"],
-  "question_set.${kind}": ["question_set.teach", "question_set.check", "question_set.compare"],
+  "question_set.${kind}": ["teach", "check", "compare", "next"].map((kind) => `question_set.${kind}`),
   "workload_identity_provider.${verb}": ["create", "update", "delete"].map(
     (verb) => `workload_identity_provider.${verb}`,
   ),

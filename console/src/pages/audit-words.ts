@@ -38,6 +38,7 @@ const actions: Partial<Record<string, string>> = {
   "question_set.example.delete": "Example deleted",
   "question_set.example.update": "Example labelled",
   "question_set.examples.add": "Examples added",
+  "question_set.next": "Choice of texts to label started",
   "question_set.teach": "Question set teaching started",
   "review.decide": "Answer reviewed",
   "review.read": "Review queue read",

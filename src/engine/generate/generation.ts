@@ -289,6 +289,9 @@ export class Generation {
     const { sampling } = this.#prepared.work
     const { frequencyPenalty, presencePenalty } = sampling
     const bias = Object.entries(sampling.logitBias)
+    // What a grammar forces may have to repeat itself.
+    const isFree = sampling.temperature === null && this.#grammar === undefined
+    const penalty = isFree ? this.#model.repeatPenaltyDefault : 1
     return {
       temperature: sampling.temperature ?? this.#model.temperatureDefault,
       minP: sampling.temperature === null && sampling.topP === null ? MIN_P_DEFAULT : 0,
@@ -296,13 +299,13 @@ export class Generation {
       topP: sampling.topP ?? 1,
       seed: sampling.seed ?? Math.floor(Math.random() * SEED_RANGE),
       grammarEvaluationState: () => this.#grammar,
-      ...(frequencyPenalty === 0 && presencePenalty === 0
+      ...(frequencyPenalty === 0 && presencePenalty === 0 && penalty === 1
         ? {}
         : {
             repeatPenalty: {
               punishTokens: () => this.#written.slice(-PUNISHED_TOKENS_MAX),
               maxPunishTokens: PUNISHED_TOKENS_MAX,
-              penalty: 1,
+              penalty,
               frequencyPenalty,
               presencePenalty,
             },

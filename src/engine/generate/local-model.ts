@@ -91,12 +91,15 @@ export async function openLlama(
 /** What a request that names no temperature gets: small models wander at 1, very small ones at anything above 0. */
 const TEMPERATURE_DEFAULT = 0.7
 const SMALL_MODEL_TEMPERATURE = 0
+/** And what keeps those from writing one sentence again and again. */
+const SMALL_MODEL_REPEAT_PENALTY = 1.1
 const SMALL_MODEL_BYTES_MAX = 512 * 1024 * 1024
 
 export class LocalModel {
   readonly model: LlamaModel
   readonly facts: ModelFacts
   readonly temperatureDefault: number
+  readonly repeatPenaltyDefault: number
   readonly template: TemplateFacts
   readonly marks: ReadonlySet<string>
   readonly rounds = new DecodeRounds()
@@ -132,8 +135,9 @@ export class LocalModel {
     this.model = model
     this.facts = facts
     this.#waitingMax = waitingMax
-    this.temperatureDefault =
-      model.size <= SMALL_MODEL_BYTES_MAX ? SMALL_MODEL_TEMPERATURE : TEMPERATURE_DEFAULT
+    const isSmall = model.size <= SMALL_MODEL_BYTES_MAX
+    this.temperatureDefault = isSmall ? SMALL_MODEL_TEMPERATURE : TEMPERATURE_DEFAULT
+    this.repeatPenaltyDefault = isSmall ? SMALL_MODEL_REPEAT_PENALTY : 1
     this.template = templateFacts(model)
     this.marks = marksOf(this.template.family)
     this.#slots = Array.from({ length: context.totalSequences }, () => ({
