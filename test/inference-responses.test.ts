@@ -348,7 +348,7 @@ describe("over a socket", () => {
     // More than the engine writes side by side: the last would wait for minutes if the others went on.
     for (const client of clients)
       client.create({ input: "Write on and on.", max_output_tokens: 3000, text: longText })
-    for (const client of clients.slice(0, 4)) await client.next()
+    await clients[0]?.next()
     for (const client of clients) client.socket.terminate()
     const body = { model, messages: [{ role: "user", content: "Hello" }], max_tokens: 3 }
     const answer = await server.post("/v1/chat/completions", body)
