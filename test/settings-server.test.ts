@@ -271,8 +271,8 @@ const threadsOf = ({ pid }: Loadable): number => readdirSync(`/proc/${pid}/task`
 
 test("engine.threads: so many threads compute", async () => {
   const [one, four] = [await open({ UMPIRE_ENGINE_THREADS: "1" }), await open({ UMPIRE_ENGINE_THREADS: "4" })]
-  // Each of the three parts of the network has its own; one part computes at a time.
-  await expect.poll(() => threadsOf(four) - threadsOf(one)).toBe(3 * 3)
+  // Each of the four parts of the network has its own; one part computes at a time.
+  await expect.poll(() => threadsOf(four) - threadsOf(one)).toBe(4 * 3)
   await Promise.all([one.close(), four.close()])
 })
 

@@ -104,7 +104,7 @@ const PADDING_GROUP = -1
 const VECTOR_SIZE = 4
 
 /** Parts of a run: a block of 512 tokens takes the 110M network 240 ms on two cores. */
-const PARTS = 3
+const PARTS = 4
 
 export async function openGraph(description: EncoderDescription, options: GraphOptions): Promise<Graph> {
   const parts = cutModel(options.modelFile, description.layers, PARTS)
