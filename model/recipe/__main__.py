@@ -29,10 +29,10 @@ def rows(recipe: Recipe) -> None:
 
 
 def train(recipe: Recipe) -> None:
-    from .encoder.config import Training
+    from .encoder.config import MODELS
     from .encoder.train import train as run
 
-    for seed in Training().seeds:
+    for seed in MODELS[recipe.model].training.seeds:
         run(recipe, seed)
 
 
@@ -57,12 +57,13 @@ def calibrate(recipe: Recipe) -> None:
 def export(recipe: Recipe) -> None:
     import torch
 
+    from .encoder.config import MODELS
     from .encoder.export import KINDS
     from .encoder.export import export as run
 
     weights = torch.load(recipe.checkpoint("encoder"), map_location="cpu", weights_only=True)
     for kind in KINDS:
-        run({name: value.numpy() for name, value in weights.items()}, recipe.work / f"umpire-decide-{kind}.onnx", kind)
+        run({name: value.numpy() for name, value in weights.items()}, recipe.work / f"{recipe.model}-{kind}.onnx", kind, MODELS[recipe.model].shape)
 
 
 # In order.
@@ -77,8 +78,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("work"), help="everything that is made (default: work)")
     parser.add_argument("--sources", type=Path, default=Path("sources"), help="everything that was fetched")
     parser.add_argument("--held-out", type=Path, default=Path("held-out"), help="evaluation sets, JSON Lines")
+    parser.add_argument("--model", default=Recipe.model, help="umpire-decide or umpire-decide-small")
     given = parser.parse_args()
-    recipe = Recipe(work=given.work, sources=given.sources, held_out=given.held_out)
+    recipe = Recipe(work=given.work, sources=given.sources, held_out=given.held_out, model=given.model)
     recipe.work.mkdir(parents=True, exist_ok=True)
     for name, stage in STAGES.items():
         if given.stage in (name, "all"):

@@ -30,8 +30,19 @@ class Recipe:
     work: Path
     sources: Path
     held_out: Path
+    model: str = "umpire-decide"
     processes: int = 12
     selection: Selection = field(default_factory=Selection)
+
+    @property
+    def start(self) -> Path:
+        """Tuned weights that the training goes on from, where there are such."""
+        return self.work / "encoder-start.npz"
+
+    @property
+    def teacher(self) -> Path:
+        """The weights of the network that a taught one learns from."""
+        return self.work / "encoder-teacher.npz"
 
     @property
     def shards(self) -> Path:

@@ -13,7 +13,7 @@ import numpy
 import onnx
 from onnx import helper, numpy_helper
 
-from .encoder.config import RECALLED_WEIGHT, SIMILARITY_CENTRE, Network
+from .encoder.config import MODELS, RECALLED_WEIGHT
 
 NEUTRAL = {"temperature": 1, "bias": 0}
 # Git hosts take files of up to 100 MB: of a larger one this table goes into a file of its own.
@@ -22,6 +22,7 @@ TABLE, APART_FROM = "token.weight", 90_000_000
 
 def description(model: onnx.ModelProto, calibration: dict, name: str) -> dict:
     keys = [value.type.tensor_type.shape.dim for value in model.graph.input if value.name.startswith("past_keys.")]
+    shape = MODELS[name].shape
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     return {
         "version": 4,
@@ -32,10 +33,10 @@ def description(model: onnx.ModelProto, calibration: dict, name: str) -> dict:
         "layers": len(keys),
         "heads": keys[0][1].dim_value,
         "headSize": keys[0][3].dim_value - 2,
-        "evidencePositions": Network().evidence_positions,
-        "branchPositions": Network().branch_positions,
+        "evidencePositions": shape.evidence_positions,
+        "branchPositions": shape.branch_positions,
         "blockTokensMax": 512,
-        "similarityCentre": SIMILARITY_CENTRE,
+        "similarityCentre": shape.similarity_centre,
         "recalledWeight": RECALLED_WEIGHT,
         "calibration": {kind: calibration.get(kind, NEUTRAL) for kind in ("predicate", "choice", "score")},
     }

@@ -5,21 +5,23 @@ import io
 import json
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 from .config import Recipe
 from .encoder import rows, texts
 from .encoder.config import Rows
 from .encoder.forms import Formed, Law, Term
-from .examples import UNKNOWN, Example, Option, choice, predicate, score
+from .examples import UNKNOWN, UNLABELLED, Example, Option, choice, predicate, score
 
 try:
     import torch
 
-    from .encoder.config import Network, Training
+    from .encoder.config import MODELS, Model, Network, Training
     from .encoder.losses import Answers, law_loss, losses
     from .encoder.network import Encoder, tree_mask, vectors
-    from .encoder.train import Batch, Mixture, RowReader, hide_words, kinds_of_rows, pairs_of, parameter_groups
+    from .encoder.train import Batch, Mixture, RowReader, hide_words, kinds_of_rows, pairs_of, parameter_groups, train
 except ModuleNotFoundError:
     torch = None
 
@@ -48,6 +50,23 @@ MADE = Example(
     ),
     "test",
 )
+
+
+MADE_SIZE = 256
+
+
+def keyed(*keys: int) -> rows.Item:
+    item = rows.encode(letters, MADE)
+    return replace(item, branches=[replace(branch, key=key) for branch, key in zip(item.branches, keys, strict=True)])
+
+
+def write_rows(folder: Path, laid: list[rows.Row]) -> None:
+    columns = {name: numpy.array([getattr(row, name) for row in laid], "uint16") for name in rows.COLUMNS}
+    tables = {
+        name: numpy.array([(at, *one) for at, row in enumerate(laid) for one in getattr(row, name)], "int32").reshape(-1, width)
+        for name, width in (("answers", 7), ("terms", 6))
+    }
+    numpy.savez(folder / "part000.npz", **columns, **tables)
 
 
 class Texts(unittest.TestCase):
@@ -94,6 +113,18 @@ class Packing(unittest.TestCase):
             self.assertEqual([row.ids[at] for at in found], [*map(ord, text), rows.SEPARATOR])
             self.assertEqual({row.parents[at] for at in found}, {2})
             self.assertEqual(row.positions[found[0]], len(stem))
+
+    def test_a_text_is_asked_what_others_of_its_source_were_and_nobody_answers(self) -> None:
+        lender, found = rows.Lender(Random(1)), []
+        for number in range(40):
+            made = Example(f"text {number}", (predicate(f"Is it {number}?", True),), "one" if number % 2 else "other")
+            found.append(lender.lend(Formed(made)).made)
+        lent = [(made, question) for made in found for question in made.questions if not question.is_labelled]
+        self.assertTrue(10 <= len(lent) <= 40, len(lent))
+        for made, question in lent:
+            self.assertIn(question.text, {q.text for other in found if other.source == made.source and other is not made for q in other.questions})
+            self.assertEqual(texts.targets(question), [UNLABELLED])
+        self.assertEqual(texts.targets(replace(MADE.questions[1], is_labelled=False)), [UNLABELLED] * 2)
 
     def test_what_does_not_fit_loses_whole_questions(self) -> None:
         fitted = rows.fit(self.item, self.item.size - 1)
@@ -145,7 +176,7 @@ class Networks(unittest.TestCase):
         row = rows.lay_out([item], item.size)
         columns = [torch.tensor([getattr(row, name)] * 8) for name in rows.COLUMNS]
         answers = torch.tensor([(place, *answer) for place in range(8) for answer in row.answers])
-        batch = Batch(*columns, answers, answers[:, 3], *[torch.zeros(0, dtype=torch.int64)] * 3)
+        batch = Batch(*columns, answers, answers[:, 3], *[torch.zeros(0, dtype=torch.int64)] * 4)
         hidden = hide_words(batch, 1.0).ids != batch.ids
         words = [place for place, token in enumerate(item.ids) if token not in (rows.START, rows.SEPARATOR)]
         found = {tuple(row.nonzero().flatten().tolist()) for row in hidden}
@@ -201,6 +232,7 @@ class Calibration(unittest.TestCase):
 class Losses(unittest.TestCase):
     def answers(self, targets, groups, has_option, **more) -> "Answers":
         empty = {name: torch.zeros(0, width, dtype=torch.int64) for name, width in (("pairs", 2), ("terms", 3), ("laws", 2))}
+        empty["families"] = torch.full((len(targets),), -1)
         given = {name: torch.tensor(rows) for name, rows in more.items()}
         return Answers(torch.tensor(targets), torch.tensor(groups), torch.tensor(has_option), **(empty | given))
 
@@ -252,6 +284,31 @@ class Losses(unittest.TestCase):
         self.assertAlmostEqual(pair([5.0, 4.0]), pair([-4.0, -5.0]), places=5)
         self.assertLess(pair([1.0, -1.0]), pair([1.0, 1.0]))
 
+    def test_what_nobody_has_answered_is_learnt_from_a_teacher_alone(self) -> None:
+        asked = self.answers([UNLABELLED, UNLABELLED, UNLABELLED], [0, 0, -1], [True, True, False])
+        for taught in (None, torch.tensor([2.0, -2.0, 3.0])):
+            margins = torch.tensor([0.5, 0.0, 0.0], requires_grad=True)
+            sum(losses(margins, torch.zeros(3), asked, 0.1, taught)).backward()
+            signs = [0, 0, 0] if taught is None else [-1, 1, -1]
+            self.assertEqual(margins.grad.sign().tolist(), signs)
+
+    def test_a_teachers_margins_cost_nothing_where_they_are_met(self) -> None:
+        margins = torch.tensor([1.5, -0.5, -2.0, 0.3])
+        asked = self.answers([1, 0, 1, 0], [0, 0, -1, -1], [True, True, False, False], families=[-1, -1, 0, 0])
+        met = losses(margins, torch.zeros(4), asked, 0.0, margins)
+        for part in ("margin", "share", "apart"):
+            self.assertAlmostEqual(getattr(met, part).item(), 0.0, places=6)
+        # All margins of a question and of a family off by as much: how far apart they are is right, the margins are not.
+        off = losses(margins, torch.zeros(4), asked, 0.0, margins + 2)
+        self.assertAlmostEqual(off.apart.item(), 0.0, places=6)
+        self.assertAlmostEqual(off.margin.item(), 1.5, places=5)
+        self.assertGreater(off.share.item(), 0.0)
+
+    def test_a_question_of_many_branches_counts_as_one(self) -> None:
+        asked = self.answers([1, 0, 0, 0, 1], [0, 0, 0, 0, -1], [True] * 4 + [False])
+        taught = torch.tensor([0.0, 0.0, 0.0, 0.0, 1.5])
+        self.assertAlmostEqual(losses(torch.zeros(5), torch.zeros(5), asked, 0.0, taught).margin.item(), 0.5, places=5)
+
     def test_a_law_is_kept_or_costs_the_square_of_what_is_missing(self) -> None:
         terms, total = torch.tensor([[0, 0, 1], [0, 1, 1]]), torch.tensor([[1, 0]])
         self.assertAlmostEqual(law_loss(torch.tensor([0.8, 0.2]), terms, total).item(), 0.0, places=6)
@@ -271,13 +328,38 @@ class Reading(unittest.TestCase):
         kinds = [kind for kind, _ in zip(kinds_of_rows(Mixture(general=0.25, close=0.5, contrast=0.25)), range(400))]
         self.assertEqual([kinds.count(kind) for kind in ("general", "close", "contrast")], [100, 200, 100])
 
+    def test_a_family_is_of_one_key(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            write_rows(Path(folder), [rows.lay_out([keyed(0, 7, 7, 9, 0)], MADE_SIZE)] * 2)
+            batch = RowReader(Path(folder).glob("*.npz"), 1).next(1)
+        self.assertEqual(batch.families.tolist(), [-1, 0, 0, 1, -1])
+
+    def test_a_small_network_is_trained_on_labels_and_on_a_larger_ones_margins(self) -> None:
+        shape = replace(MODELS["umpire-decide-small"].shape, vocabulary=128, layers=2, width=24, feed_forward=24)
+        teacher = replace(MODELS["umpire-decide-small"].teacher, vocabulary=128, layers=1, width=48, feed_forward=24)
+        training = replace(MODELS["umpire-decide-small"].training, rows_per_step=2, mixture=Mixture(0.0, 0.0, 1.0), warm_up_steps=1, rate=0.01)
+        self.assertTrue(training.is_taught and not MODELS["umpire-decide"].training.is_taught)
+        with tempfile.TemporaryDirectory() as folder:
+            recipe = Recipe(Path(folder), Path(folder), Path(folder), model="umpire-decide-small")
+            for mark in (rows.ROWS_BEGUN, rows.ROWS_MADE):
+                (Path(folder) / mark).touch()
+            rows.rows_folder(recipe, "contrast").mkdir()
+            write_rows(rows.rows_folder(recipe, "contrast"), [rows.lay_out([keyed(0, 7, 7, 9, 0)], MADE_SIZE)] * 4)
+            for seed, (file, one) in enumerate(((recipe.start, shape), (recipe.teacher, teacher))):
+                torch.manual_seed(seed)
+                numpy.savez(file, **{name: value.numpy() for name, value in Encoder(one).state_dict().items()})
+
+            def margin_after(steps: int) -> float:
+                with contextlib.redirect_stdout(io.StringIO()) as said:
+                    train(recipe, 7, Model(shape, training, teacher), steps)
+                return float(said.getvalue().rsplit(" margin ", 1)[1].split()[0])
+
+            self.assertLess(margin_after(60), margin_after(1))
+
     def test_a_batch_numbers_laws_and_answers_across_its_rows(self) -> None:
         item = rows.encode_formed(letters, Formed(MADE, (Law((Term(0, 0, 1), Term(1, 1, -1))), Law((Term(2, 0, 1), Term(2, 1, 1)), 1))))
-        laid = [rows.lay_out([item, item], 2 * item.size) for _ in range(2)]
         with tempfile.TemporaryDirectory() as folder:
-            columns = {name: numpy.array([getattr(row, name) for row in laid], "uint16") for name in rows.COLUMNS}
-            answers, terms = ([(at, *one) for at, row in enumerate(laid) for one in getattr(row, name)] for name in ("answers", "terms"))
-            numpy.savez(Path(folder) / "part000.npz", **columns, answers=numpy.array(answers, "int32"), terms=numpy.array(terms, "int32"))
+            write_rows(Path(folder), [rows.lay_out([item, item], 2 * item.size) for _ in range(2)])
             batch = RowReader(Path(folder).glob("*.npz"), 1).next(2)
         self.assertEqual(batch.laws.tolist(), [[0, 0], [1, 0]] * 4)
         self.assertEqual(batch.terms[-2:].tolist(), [[7, 18, 1], [7, 19, 1]])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy
 
 from ..config import Recipe
-from .config import START_SHARE, Training
+from .config import MODELS, START_SHARE
 from .packed import read
 from .rounding import rounded
 
@@ -28,10 +28,9 @@ def average(recipe: Recipe) -> None:
     """Writes the checkpoint; a training from the pretrained weights has nothing to be mixed with."""
     import torch
 
-    paths = [recipe.checkpoint(f"encoder-{seed}") for seed in Training().seeds]
+    paths = [recipe.checkpoint(f"encoder-{seed}") for seed in MODELS[recipe.model].training.seeds]
     stored = [torch.load(path, map_location="cpu", weights_only=True) for path in paths]
     made = mean([{name: value.numpy() for name, value in one.items()} for one in stored])
-    start = recipe.work / "encoder-start.npz"
-    if start.exists():
-        made = mix(made, read(start), START_SHARE)
+    if recipe.start.exists():
+        made = mix(made, read(recipe.start), START_SHARE)
     torch.save({name: torch.from_numpy(value) for name, value in rounded(made).items()}, recipe.checkpoint("encoder"))

@@ -1,8 +1,6 @@
 """Every number of the encoder's recipe."""
 from dataclasses import dataclass
 
-# Where the cosines of the pretrained network lie, and how far apart: those of evidence and option from 0 to 0.8.
-SIMILARITY_SCALE, SIMILARITY_CENTRE = 12.0, 0.25
 # After training, chosen on the choices of the kept-back banks: how much of the tuned cosine's weight stays, and how much the
 # recalled cosine counts.
 TUNED_SHARE, RECALLED_WEIGHT = 1.0, 0.0
@@ -14,8 +12,7 @@ START_SHARE = 0.0
 class Network:
     """The shape of MPNet base. Of its 512 positions evidence counts round in the first, branches in the rest.
 
-    What differs between networks of this kind stands here or in their weights: a network without relative bias has zeros
-    in that table.
+    What differs between networks of this kind stands here or in their weights.
     """
 
     vocabulary: int = 30_522
@@ -27,8 +24,10 @@ class Network:
     evidence_positions: int = 384
     branch_positions: int = 128
     dropout: float = 0.1
-    similarity_scale: float = SIMILARITY_SCALE
-    similarity_centre: float = SIMILARITY_CENTRE
+    is_relative: bool = True
+    # Where the cosines of the pretrained network lie, and how far apart: those of evidence and option from 0 to 0.8.
+    similarity_scale: float = 12.0
+    similarity_centre: float = 0.25
 
     @property
     def positions(self) -> int:
@@ -36,7 +35,9 @@ class Network:
 
 
 # gte-small: cosines of about 0.78 with a deviation of 0.04.
-SMALL = Network(width=384, feed_forward=1_536, epsilon=1e-12, similarity_scale=40.0, similarity_centre=0.8)
+SMALL = Network(
+    width=384, feed_forward=1_536, epsilon=1e-12, dropout=0.05, is_relative=False, similarity_scale=40.0, similarity_centre=0.8
+)
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,44 @@ class Training:
     ordinal_weight: float = 1.0
     pair_weight: float = 1.0
     law_weight: float = 3.0
+    # Of a teacher's margins; all zero: there is none. What they are is said in `losses.py`.
+    margin_weight: float = 0.0
+    share_weight: float = 0.0
+    apart_weight: float = 0.0
     average: float = 0.998
     compiled: bool = True  # costs two minutes and doubles the speed
     weight_decay: float = 0.01
     save_every_seconds: float = 240.0
     seeds: tuple[int, ...] = (7,)  # a training each; their weights are averaged
+
+    @property
+    def is_taught(self) -> bool:
+        return self.margin_weight + self.share_weight + self.apart_weight > 0
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network, how it is trained, and the network whose margins teach it where it is taught."""
+
+    shape: Network
+    training: Training
+    teacher: Network = Network(dropout=0.0)
+
+
+# By the names of the files that they become.
+MODELS = {
+    "umpire-decide": Model(Network(), Training()),
+    "umpire-decide-small": Model(
+        SMALL,
+        Training(
+            seconds=600.0,
+            rate=2e-4,
+            hidden_share=0.04,
+            mixture=Mixture(general=0.24, close=0.42, contrast=0.34),
+            margin_weight=0.5,
+            share_weight=1.5,
+            apart_weight=0.5,
+            save_every_seconds=100.0,
+        ),
+    ),
+}

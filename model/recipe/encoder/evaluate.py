@@ -1,6 +1,6 @@
 """Accuracy, calibration error and majority of an encoder's checkpoint on JSON Lines sets; see `recipe/sets.py` for their form."""
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Sequence
 
 import torch
@@ -9,7 +9,7 @@ from ..config import Recipe
 from ..examples import Example, Option, Question
 from ..scoring import is_predicate, judge, summarise
 from ..sets import SCORES, read_all, read_sample
-from .config import TUNED_SHARE, Network, Rows
+from .config import MODELS, TUNED_SHARE, Rows
 from .network import Encoder, tree_mask, vectors
 from .rows import COLUMNS, Encode, Item, encode, lay_out, wordpiece
 
@@ -24,11 +24,14 @@ def question_of(row: dict[str, Any]) -> Question:
     return Question(kind, row["question"], options.index(gold), tuple(Option(option) for option in options))
 
 
-@torch.no_grad()
-def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any]], device: str) -> list[list[float]]:
+def items_of(tokens_of: Encode, rows: Sequence[dict[str, Any]]) -> list[Item]:
     limits = Rows(evidence_tokens_max=16_000, branch_tokens_max=4_000)
-    items = [encode(tokens_of, Example(row["text"], (question_of(row),), "evaluation"), limits) for row in rows]
-    found: list[list[float]] = [[] for _ in rows]
+    return [encode(tokens_of, Example(row["text"], (question_of(row),), "evaluation"), limits) for row in rows]
+
+
+@torch.no_grad()
+def margins_of(network: Encoder, items: Sequence[Item], device: str) -> list[list[float]]:
+    found: list[list[float]] = [[] for _ in items]
     for batch in _batches(items):
         length = max(items[i].size for i in batch)
         laid = [lay_out([items[i]], length) for i in batch]
@@ -60,7 +63,7 @@ def evaluate_network(recipe: Recipe, network: Encoder, device: str) -> tuple[dic
     tokens_of, report, margins_by_set = wordpiece(recipe.wordpiece), {}, {}
     kept_back = [(path, read_all(path)) for path in sorted(recipe.kept_back.glob("*.jsonl"))]
     for path, rows in kept_back + [(path, read_sample(path)) for path in sorted(recipe.held_out.glob("*.jsonl"))]:
-        found = margins_by_set[path.stem] = margins_of(network, tokens_of, rows, device)
+        found = margins_by_set[path.stem] = margins_of(network, items_of(tokens_of, rows), device)
         report[path.stem] = figures_of(rows, found)
         print(f"{path.stem:24} " + " ".join(f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in report[path.stem].items()), flush=True)
     return report, margins_by_set
@@ -78,7 +81,7 @@ def figures_of(rows: Sequence[dict[str, Any]], margins: Sequence[Sequence[float]
 
 
 def load(recipe: Recipe, device: str) -> Encoder:
-    network = Encoder(Network(dropout=0.0))
+    network = Encoder(replace(MODELS[recipe.model].shape, dropout=0.0))
     stored = torch.load(recipe.checkpoint("encoder"), map_location="cpu", weights_only=True)
     network.load_state_dict({name: value.float() for name, value in stored.items()})
     return network.to(device).eval()

@@ -26,7 +26,7 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-from .config import SIMILARITY_SCALE, TUNED_SHARE, Network
+from .config import TUNED_SHARE, Network
 from .rounding import GELU_LOWEST, product_steps, table_steps
 
 KINDS = ("float32", "int8")
@@ -212,7 +212,7 @@ class Exporter:
         recalled = g("Gemm", x, self.vector("recall.weight"), transB=1)
         g("Concat", x, recalled, axis=-1, name="hidden")
         gate = g("Sigmoid", g("Gemm", x, self.vector("gate.weight"), self.vector("gate.bias"), transB=1))
-        g("Reshape", g("Mul", gate, g.scalar(2 * SIMILARITY_SCALE * TUNED_SHARE)), g.ints(-1), name="similarity")
+        g("Reshape", g("Mul", gate, g.scalar(2 * self.shape.similarity_scale * TUNED_SHARE)), g.ints(-1), name="similarity")
         x = g("Tanh", g("Gemm", x, self.vector("dense.weight"), self.vector("dense.bias"), transB=1))
         g("Reshape", g("Gemm", x, self.vector("out.weight"), self.vector("out.bias"), transB=1), g.ints(-1), name="margins")
         info, d = helper.make_tensor_value_info, self.size

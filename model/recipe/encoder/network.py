@@ -17,6 +17,10 @@ from .config import Network
 from .packed import read
 
 
+# The block sizes that are chosen without gradients take more of a Hopper's shared memory than it has, where a bias is read by place.
+WITHOUT_GRADIENTS = {"num_stages": 1, "BLOCK_M": 64, "BLOCK_N": 64}
+
+
 class Block(nn.Module):
     def __init__(self, shape: Network) -> None:
         super().__init__()
@@ -27,13 +31,13 @@ class Block(nn.Module):
         self.attention_norm, self.feed_norm = (nn.LayerNorm(width, shape.epsilon) for _ in range(2))
         self.drop = nn.Dropout(shape.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | BlockMask, bias: Tensor | Callable) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | BlockMask, bias: Tensor | Callable | None) -> Tensor:
         batch, length, width = x.shape
         q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
         if isinstance(mask, BlockMask):
-            attended = flex_attention(q, k, v, block_mask=mask, score_mod=bias)
+            attended = flex_attention(q, k, v, block_mask=mask, score_mod=bias, kernel_options=None if torch.is_grad_enabled() else WITHOUT_GRADIENTS)
         else:
-            added = bias.masked_fill(~mask, float("-inf")).to(q.dtype)
+            added = mask if bias is None else bias.masked_fill(~mask, float("-inf")).to(q.dtype)
             attended = F.scaled_dot_product_attention(q, k, v, attn_mask=added)
         attended = self.attention_out(attended.transpose(1, 2).reshape(batch, length, width))
         x = self.attention_norm(x + self.drop(attended))
@@ -47,7 +51,7 @@ class Encoder(nn.Module):
         width, positions = shape.width, shape.positions
         self.token, self.position = nn.Embedding(shape.vocabulary, width), nn.Embedding(positions, width)
         # What a head adds for a key so far after (or before) the query, by the difference of their places; never trained.
-        self.register_buffer("relative", torch.zeros(shape.heads, 2 * positions))
+        self.register_buffer("relative", torch.zeros(shape.heads, 2 * positions) if shape.is_relative else None)
         self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, shape.epsilon)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.drop = nn.Dropout(shape.dropout)
@@ -73,9 +77,11 @@ class Encoder(nn.Module):
             x = block(x, mask, bias)
         return x
 
-    def bias(self, place: Tensor, flexible: bool) -> Tensor | Callable:
+    def bias(self, place: Tensor, flexible: bool) -> Tensor | Callable | None:
         """What flexible attention does to a score; otherwise the table [rows, heads, queries, keys] to add."""
         table, zero = self.relative, self.shape.positions
+        if table is None:
+            return None
         if not flexible:
             return table[:, place[:, None, :] - place[:, :, None] + zero].transpose(0, 1)
 

@@ -8,7 +8,7 @@ the same question about texts that differ in little. Terms are [row, law, answer
 probabilities of a row's answers.
 """
 import pickle
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,12 +18,12 @@ from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..config import Recipe
 from ..decisions import contrast
-from ..examples import Example, dress, predicate
+from ..examples import Example, Question, dress, predicate
 from ..jobs import example_jobs, examples_of
 from ..overlap import Overlap
 from ..packing import pack
 from . import texts
-from .config import Rows
+from .config import MODELS, Rows
 from .forms import Formed, of_branches, with_forms
 
 START, SEPARATOR, HIDDEN, PADDING = 101, 102, 103, 0
@@ -42,6 +42,8 @@ COMPUTED_PARTS = 12
 COMPUTED_PER_PART = 1_700
 PUBLIC_TEXTS_MAX = 5_000  # of a public set, at most 5 % of all of their texts
 STRANGE_SHARE = 0.15  # of groups, with a question that none of their texts answers
+# Where there is a teacher: how many texts are also asked, without an answer, what others of their source were asked.
+BORROWED_SHARE, BORROWED, BORROWED_FROM, BORROWED_OPTIONS_MAX = 0.3, 2, 64, 8
 KEYS_PER_JOB = 1 << 20
 FIRST_JOBS = ("contrast", "banks", "labelled", "written")
 # Marks in the working folder: what is made first is there, and everything is.
@@ -230,9 +232,11 @@ def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple
     tokens_of, rng = wordpiece(recipe.wordpiece), Random(f"{draw} {number}")
     if job[0] != "contrast" or job[1][0] == "public":
         examples = examples_of(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX, draw)
+        lender = Lender(rng) if MODELS[recipe.model].training.is_taught else None
         for made in examples:
             kind = "close" if made.source.startswith(CLOSE_SOURCES) else "general"
-            item = fit(encode_formed(tokens_of, with_forms(rng, made, FORMS_SHARE[kind]), limits), limits.length)
+            formed = with_forms(rng, made, FORMS_SHARE[kind])
+            item = fit(encode_formed(tokens_of, lender.lend(formed) if lender else formed, limits), limits.length)
             yield kind, made.source, made.evidence, item and bundle([item])
         return
     keys = iter(range(number * KEYS_PER_JOB + 1, (number + 1) * KEYS_PER_JOB))
@@ -241,6 +245,22 @@ def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple
     for group in groups:
         evidence = "\n".join(group.texts)
         yield "contrast", group.source, evidence, bundle_of(rng, tokens_of, group, strange, keys, limits)
+
+
+class Lender:
+    """Questions of one text asked of another of its source: what the answer is only a teacher says."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.asked: dict[str, deque[Question]] = defaultdict(lambda: deque(maxlen=BORROWED_FROM))
+
+    def lend(self, formed: Formed) -> Formed:
+        rng, made = self.rng, formed.made
+        before, texts_here = self.asked[made.source], {question.text for question in made.questions}
+        strange = [question for question in before if question.text not in texts_here] if rng.random() < BORROWED_SHARE else []
+        lent = [replace(question, is_labelled=False) for question in rng.sample(strange, min(BORROWED, len(strange)))]
+        before += [question for question in rng.sample(made.questions, 1) if len(question.options) <= BORROWED_OPTIONS_MAX]
+        return replace(formed, made=replace(made, questions=(*made.questions, *lent)))
 
 
 def _groups(recipe: Recipe, name: str, what: Path | int) -> Iterator[contrast.Group]:

@@ -1,5 +1,5 @@
 """The texts that the encoder reads, as the engine words them (src/engine/encoder/branch-text.ts)."""
-from ..examples import Option, Question
+from ..examples import UNLABELLED, Option, Question
 
 
 def stem(question: Question) -> str | None:
@@ -20,7 +20,9 @@ def branches(question: Question) -> list[str]:
 
 
 def targets(question: Question) -> list[int]:
-    """1, 0 or `UNKNOWN` for each branch."""
+    """1, 0, `UNKNOWN` or `UNLABELLED` for each branch."""
+    if not question.is_labelled:
+        return [UNLABELLED] * (len(question.options) or 1)
     if question.kind == "predicate":
         return [question.gold]
     return [int(index == question.gold) for index in range(len(question.options))]

@@ -5,16 +5,16 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Iterable, Iterator, NamedTuple
+from typing import Callable, Iterable, Iterator, NamedTuple
 
 import numpy
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import create_block_mask
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from ..config import Recipe
-from ..examples import UNKNOWN
-from .config import Mixture, Network, Rows, Training
+from ..examples import UNKNOWN, UNLABELLED
+from .config import MODELS, Mixture, Model, Rows, Training
 from .losses import Answers, Losses, losses
 from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
 from .rows import COLUMNS, HIDDEN, ROWS_BEGUN, ROWS_MADE, SEPARATOR, START, rows_folder
@@ -35,6 +35,7 @@ class Batch(NamedTuple):
     pairs: Tensor
     terms: Tensor
     laws: Tensor
+    families: Tensor
 
     def to(self, device: str) -> "Batch":
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
@@ -81,7 +82,8 @@ class RowReader:
         groups[grouped] = numpy.unique(joined[grouped, 0] << 32 | joined[grouped, 3], return_inverse=True)[1]
         laws = held[numpy.unique(held[:, 1], return_index=True)[1]][:, 4:6] if len(held) else numpy.zeros((0, 2), numpy.int64)
         columns = [torch.from_numpy(self.columns[name][chosen].astype(numpy.int64)) for name in COLUMNS]
-        made = (joined, groups, pairs_of(joined[:, 6], joined[:, 2]), held[:, 1:4].copy(), laws.copy())
+        families = numpy.unique(numpy.append(0, joined[:, 6]), return_inverse=True)[1][1:] - 1
+        made = (joined, groups, pairs_of(joined[:, 6], joined[:, 2]), held[:, 1:4].copy(), laws.copy(), families)
         return Batch(*columns, *map(torch.from_numpy, made))
 
     def ahead(self, rows: int) -> Iterator[Batch]:
@@ -137,28 +139,48 @@ class Step(NamedTuple):
     right: Tensor
 
 
-def step_losses(network: Encoder, forward, make_mask, batch: Batch, device: str, smoothing: float) -> Step:
-    ids, positions, documents, branches, parents, answers, groups, pairs, terms, laws = batch
-    if make_mask is None:
-        mask = tree_mask(documents, branches, parents)
-    else:
-        def sees(b, _h, q, k):
-            same = documents[b, q] == documents[b, k]
-            seen = branches[b, k]
-            return same & ((seen == 0) | (seen == branches[b, q]) | (seen == parents[b, q]))
+class Readable(NamedTuple):
+    """A network and what runs it: compiled or not."""
 
-        mask = make_mask(sees, ids.shape[0], None, ids.shape[1], ids.shape[1], device=device)
-    with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-        hidden = forward(ids, positions, branches, mask)
-        ends = hidden[answers[:, 0], answers[:, 1]]
-        margins, weights = network.margins(ends), network.similarity_weights(ends)
-    has_option = answers[:, 5] > 0
-    found = vectors(hidden, documents, branches)
-    cosines = (found(answers[:, [0, 4]]) * found(answers[:, [0, 5]])).sum(-1)
-    margins = torch.where(has_option, margins + weights * (cosines - network.shape.similarity_centre), margins)
-    targets = answers[:, 2]
-    right = ((margins > 0) == (targets == 1))[targets != UNKNOWN].float().mean()
-    return Step(losses(margins, cosines, Answers(targets, groups, has_option, pairs, terms, laws), smoothing), right)
+    network: Encoder
+    forward: Callable
+
+    def margins(self, batch: Batch, mask: Tensor | BlockMask) -> tuple[Tensor, Tensor]:
+        """Margins of the answers, and their cosines."""
+        network, answers = self.network, batch.answers
+        with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=batch.ids.is_cuda):
+            hidden = self.forward(batch.ids, batch.positions, batch.branches, mask)
+            ends = hidden[answers[:, 0], answers[:, 1]]
+            margins, weights = network.margins(ends), network.similarity_weights(ends)
+        found = vectors(hidden, batch.documents, batch.branches)
+        cosines = (found(answers[:, [0, 4]]) * found(answers[:, [0, 5]])).sum(-1)
+        return torch.where(answers[:, 5] > 0, margins + weights * (cosines - network.shape.similarity_centre), margins), cosines
+
+
+def mask_of(batch: Batch, make_mask) -> Tensor | BlockMask:
+    ids, documents, branches, parents = batch.ids, batch.documents, batch.branches, batch.parents
+    if make_mask is None:
+        return tree_mask(documents, branches, parents)
+
+    def sees(b, _h, q, k):
+        same = documents[b, q] == documents[b, k]
+        seen = branches[b, k]
+        return same & ((seen == 0) | (seen == branches[b, q]) | (seen == parents[b, q]))
+
+    return make_mask(sees, ids.shape[0], None, ids.shape[1], ids.shape[1], device=ids.device)
+
+
+def step_losses(student: Readable, teacher: Readable | None, make_mask, batch: Batch, training: Training, hidden_share: float) -> Step:
+    """The student reads with words hidden, its teacher without."""
+    mask, taught = mask_of(batch, make_mask), None
+    if teacher is not None:
+        with torch.no_grad():
+            taught = teacher.margins(batch, mask)[0]
+    margins, cosines = student.margins(hide_words(batch, hidden_share), mask)
+    targets = batch.answers[:, 2]
+    right = ((margins > 0) == (targets == 1))[(targets != UNKNOWN) & (targets != UNLABELLED)].float().mean()
+    answers = Answers(targets, batch.groups, batch.answers[:, 5] > 0, batch.pairs, batch.terms, batch.laws, batch.families)
+    return Step(losses(margins, cosines, answers, training.smoothing, taught), right)
 
 
 def kinds_of_rows(mixture: Mixture) -> Iterator[str]:
@@ -175,8 +197,7 @@ def kinds_of_rows(mixture: Mixture) -> Iterator[str]:
 
 def load_start(recipe: Recipe, network: Encoder) -> None:
     """Where a tuned network is given it is tuned further; otherwise the pretrained one."""
-    start = recipe.work / "encoder-start.npz"
-    load_weights(start, network) if start.exists() else load_pretrained(recipe.work / "encoder-init.npz", network)
+    load_weights(recipe.start, network) if recipe.start.exists() else load_pretrained(recipe.work / "encoder-init.npz", network)
 
 
 def wait_for_rows(recipe: Recipe, mark: str) -> None:
@@ -213,30 +234,36 @@ class Readers:
         self.batches = self._open(self.seed + 1, "*")
 
 
-def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Network = Network(), steps_max: int | None = None) -> Path:
+def train(recipe: Recipe, seed: int, given: Model | None = None, steps_max: int | None = None) -> Path:
+    model = given or MODELS[recipe.model]
+    shape, training = model.shape, model.training
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high")
     network = Encoder(shape).to(device).train()
     network.recall.requires_grad_(False)
+    teaching = Encoder(model.teacher).to(device).eval() if training.is_taught else None
     optimizer = torch.optim.AdamW(parameter_groups(network, training), betas=(0.9, 0.98), fused=device == "cuda")
     out = recipe.checkpoint(f"encoder-{seed}")
     out.parent.mkdir(parents=True, exist_ok=True)
     compiles = training.compiled and device == "cuda"
-    forward = torch.compile(network.forward, dynamic=False) if compiles else network.forward
+    run = lambda one: Readable(one, torch.compile(one.forward, dynamic=False) if compiles else one.forward)
+    student, teacher = run(network), teaching and run(teaching)
     make_mask = torch.compile(create_block_mask) if compiles else None
     if compiles:
-        warm_up(network, forward, make_mask, training.rows_per_step, device)
+        warm_up(student, teacher, make_mask, training, device)
     readers = Readers(recipe, training, seed)
     load_start(recipe, network)
+    if teaching is not None:
+        load_weights(recipe.teacher, teaching)
     average = {name: value.detach().clone().float() for name, value in network.state_dict().items()}
     print(json.dumps(asdict(training)), "seed", seed, flush=True)
     started = saved = reported = time.time()
     log: dict[str, list[Tensor]] = {kind: [] for kind in asdict(training.mixture)}
     for step, owed in enumerate(kinds_of_rows(training.mixture), 1):
         kind, batch = readers.next(owed)
-        read = hide_words(batch.to(device), 0.0 if kind == "contrast" else training.hidden_share)
-        found, right = step_losses(network, forward, make_mask, read, device, training.smoothing)
+        hidden_share = 0.0 if kind == "contrast" else training.hidden_share
+        found, right = step_losses(student, teacher, make_mask, batch.to(device), training, hidden_share)
         loss = found.single + sum(getattr(training, f"{name}_weight") * getattr(found, name) for name in found._fields[1:])
         loss.backward()
         done = (time.time() - started) / training.seconds
@@ -269,12 +296,13 @@ def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Net
     raise AssertionError("rows never end")
 
 
-def warm_up(network: Encoder, forward, make_mask, rows: int, device: str) -> None:
+def warm_up(student: Readable, teacher: Readable | None, make_mask, training: Training, device: str) -> None:
     """Compiles forwards and backwards on an empty row, before the rows are there."""
-    empty = torch.zeros(rows, Rows().length, dtype=torch.int64, device=device)
+    empty = torch.zeros(training.rows_per_step, Rows().length, dtype=torch.int64, device=device)
     answers = torch.zeros(2, 7, dtype=torch.int64, device=device)
     none = [torch.zeros(0, width, dtype=torch.int64, device=device) for width in (2, 3, 2)]
-    batch = Batch(empty, empty, empty, empty, empty, answers, torch.full((2,), -1, device=device), *none)
-    step_losses(network, forward, make_mask, batch, device, 0.0).losses.single.backward()
-    network.zero_grad(set_to_none=True)
+    alone = torch.full((2,), -1, device=device)
+    batch = Batch(empty, empty, empty, empty, empty, answers, alone, *none, alone)
+    step_losses(student, teacher, make_mask, batch, training, 0.0).losses.single.backward()
+    student.network.zero_grad(set_to_none=True)
     print("compiled", flush=True)
