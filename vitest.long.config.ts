@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { defineConfig } from "vitest/config"
-import base from "./vitest.config.ts"
+import { base } from "./vitest.config.ts"
 
 const seed = process.env["UMPIRE_TEST_SEED"] ?? String(Date.now() % 2 ** 31)
 process.stdout.write(`Cases are drawn with UMPIRE_TEST_SEED=${seed}\n`)

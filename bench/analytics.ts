@@ -2,17 +2,18 @@
  * Analytics over many events: how fast they come in, what they weigh, and how long a dashboard's questions take, beside
  * the same questions asked as one hand-written statement of the same engine, and of DuckDB.
  *
- * `npm run bench analytics -- --events=10000000 [--engine=duckdb|clickhouse]`; ClickHouse is at UMPIRE_CLICKHOUSE_URL.
+ * `npm run bench analytics -- --events=10000000 [--engine=duckdb|clickhouse|chdb]`; ClickHouse is at UMPIRE_CLICKHOUSE_URL, and chDB is its
+ * engine in a process of this machine, behind its HTTP interface.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import type { EventEngine } from "../src/store/events/engine.ts"
-import type { Events } from "../src/store/events/events.ts"
+import type { Events, Place } from "../src/store/events/events.ts"
 import { openEngine } from "../src/store/events/open-engine.ts"
-import type { Place } from "../src/store/events/service.ts"
 import { type Question, overview, timeseries } from "../src/store/events/reports.ts"
+import { startClickhouseOverChdb } from "../test/clickhouse-over-chdb.ts"
 import { overviewByHand, seriesByHand } from "./analytics-by-hand.ts"
 import {
   dayMs,
@@ -37,7 +38,19 @@ const { values } = parseArgs({
 const eventsCount = Number(values.events)
 const sentCount = Number(values.sent)
 
-for (const place of placesOf()) await benchAt(place)
+if (values.engine === "chdb") await benchChdb()
+else for (const place of placesOf()) await benchAt(place)
+
+async function benchChdb(): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "umpire-bench-chdb-"))
+  const server = await startClickhouseOverChdb(directory)
+  try {
+    await benchAt(() => ({ engine: "clickhouse", url: server.url }), directory)
+  } finally {
+    await server.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
 
 /** Of every engine that this machine has, or of the one that was chosen. */
 function placesOf(): ((directory: string) => Place)[] {
@@ -49,13 +62,14 @@ function placesOf(): ((directory: string) => Place)[] {
   return chosen
 }
 
-async function benchAt(placeIn: (directory: string) => Place): Promise<void> {
+/** `kept` is the folder of a server of this machine. */
+async function benchAt(placeIn: (directory: string) => Place, kept?: string): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "umpire-bench-"))
   const place = placeIn(join(directory, "events"))
   const twin: Place | null =
     place.engine === "duckdb" ? null : { engine: "duckdb", directory: join(directory, "twin") }
   try {
-    await load(place, directory)
+    await load(place, directory, kept ?? ("directory" in place ? place.directory : null))
     if (twin) await (await filled(twin)).close()
     await compare(place, twin)
   } finally {
@@ -63,13 +77,13 @@ async function benchAt(placeIn: (directory: string) => Place): Promise<void> {
   }
 }
 
-async function load(place: Place, directory: string): Promise<void> {
+async function load(place: Place, directory: string, kept: string | null): Promise<void> {
   console.log(
     `engine ${place.engine}, ${eventsCount} events, ${daysCount} days, ${organizationsCount} organizations`,
   )
   await (await filled(place)).close()
-  if (place.engine !== "clickhouse") {
-    const bytes = sizeOf(place.directory)
+  if (kept !== null) {
+    const bytes = sizeOf(kept)
     console.log(
       `disk ${(bytes / 2 ** 20).toFixed(0)} MiB, ${(bytes / eventsCount).toFixed(1)} bytes an event`,
     )

@@ -1,16 +1,15 @@
 /**
  * The works of docs/speed.md as texts, through the encoder, through the language model and, where one is built, through a
  * `llama-server` with that model, each in a process of its own: `npm run bench -- encoder`, or
- * `node bench/encoder.ts [--rounds N] [--questions N] [--server PATH] [--slots N] [WORK...]`.
+ * `node bench/encoder.ts [--rounds N] [--questions N] [--gpu] [--server PATH] [--slots N] [WORK...]`.
  */
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { drawTable } from "../src/cli/table.ts"
-import { admitAny } from "../src/engine/admission.ts"
 import { type Branch, predicate } from "../src/engine/branch.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
-import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
+import { admitAny, type ScoreEngine, type ScoreWork } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
 import { findLlamaServer, howToBuild, startLlamaServer } from "../test/llama-server.ts"
@@ -21,6 +20,7 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: "string", default: "3" },
     questions: { type: "string", default: "4096" },
+    gpu: { type: "boolean", default: false },
     server: { type: "string", default: findLlamaServer() ?? "" },
     slots: { type: "string", default: "1" },
   },
@@ -87,7 +87,10 @@ const chosen = works.filter(
 )
 
 const startedMs = performance.now()
-const encoder: EncoderEngine = await startEncoderEngine({ modelFile: decisionModelFile })
+const encoder: EncoderEngine = await startEncoderEngine({
+  modelFile: decisionModelFile,
+  gpu: values.gpu,
+})
 const encoderMs = performance.now() - startedMs
 const llama = new LocalEngine({ modelFile: defaultModelFile, kind: "generation", gpu: false })
 await llama.load()

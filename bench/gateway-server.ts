@@ -5,6 +5,7 @@
  * node --expose-gc bench/gateway-server.ts umpire|fastify|plain
  */
 import { openOrganizations } from "../src/store/organization-snapshot.ts"
+import { diskOf } from "../src/store/disk-space.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -147,7 +148,8 @@ async function serveUmpire(): Promise<Served> {
     rateLimits: new RateLimiter(),
     consumers: analyticsConsumers(config),
   })
-  const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
+  const disk = diskOf(config, clock)
+  const analytics = await openAnalytics({ config, journal: money.journal, database, disk, clock, log })
   const regions = regionsOf(config)
   const routing = await openRouting({
     config,
@@ -164,6 +166,7 @@ async function serveUmpire(): Promise<Served> {
   const { meter } = money
   const inference = await openInference({
     cipher: createContentCipher([]),
+    hasRowSpace: (bytes) => disk.claim(bytes),
     organizations,
     config,
     catalog,
@@ -195,7 +198,7 @@ async function serveUmpire(): Promise<Served> {
     refused: (refusal) => recordRefusal({ meter, log }, refusal),
     metrics,
     gate: principals,
-    idempotency: createIdempotencyStore({ database, clock, ids }),
+    idempotency: createIdempotencyStore({ database, clock, ids, cipher: createContentCipher([]) }),
     socket: inference.socket,
     limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
     clock,

@@ -6,6 +6,8 @@ import { join } from "node:path"
 /** Each measures the product beside what a user would pick instead and beside the physical limit, in one run. */
 const benches = {
   encoder: "decisions through the encoder, the language model and llama-server",
+  stream:
+    "small decisions one after the other through both encoders: decisions a second and processor time of each",
   gateway:
     "decisions against an engine that answers at once, beside Fastify and node:http: latency, memory, stalls",
   metering: "decisions a second with metering and without, embedded and on PostgreSQL",
@@ -17,8 +19,12 @@ const benches = {
   "analytics-beside-decisions": "the latency of decisions alone and while dashboards ask without a pause",
   "batch-beside-live": "the latency of live decisions alone and while a batch runs",
   "request-log": "the first page of the request log for every filter, and decisions beside it",
+  cluster:
+    "what several gateways ask of one PostgreSQL: writes a decision, usage taken, events shared, files",
   overload: "ten times the load that the machine can do: throughput, latency, memory, and who is served",
   teach: "accuracy and calibration error by labels, zero-shot and taught, and promises kept on unseen rows",
+  distil:
+    "what a small model learns from a large one that is sometimes wrong: accuracy, promises, cost, beside people's labels alone",
   "label-next":
     "labels chosen by several criteria beside labels chosen at random: how many reach the same accuracy",
   cascade: "a cascade beside its members: accuracy, share escalated, cost and latency at several thresholds",

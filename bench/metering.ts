@@ -8,6 +8,7 @@
  * --instant answers without a model: then the meter is compared with bare HTTP, which no decision can be.
  */
 import { openOrganizations } from "../src/store/organization-snapshot.ts"
+import { createContentCipher } from "../src/store/content/cipher.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -126,7 +127,7 @@ async function openScene(
     }) as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,
-    idempotency: createIdempotencyStore({ database, clock, ids }),
+    idempotency: createIdempotencyStore({ database, clock, ids, cipher: createContentCipher([]) }),
     limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
     clock,
     ids,

@@ -1,6 +1,6 @@
 /** What a taught question costs beside the same question zero-shot: processor time of one run of the encoder on one thread. */
-import { openGraph } from "../src/engine/encoder/graph.ts"
-import { readEncoderFile } from "../src/engine/encoder/model-file.ts"
+import { openGraph } from "../src/engine/encoder/graph-sessions.ts"
+import { readEncoderFile } from "../src/engine/encoder/read-model-file.ts"
 import { seededRandom } from "../src/scoring/teach/random.ts"
 
 const repeats = 20

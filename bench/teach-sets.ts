@@ -3,9 +3,8 @@ import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type EvalRow, readEvalSet } from "../src/cli/eval-rows.ts"
-import { admitAny } from "../src/engine/admission.ts"
 import { startEncoderEngine } from "../src/engine/encoder/engine.ts"
-import type { ScoreEngine } from "../src/engine/engine.ts"
+import { admitAny, type ScoreEngine } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { minilm } from "../src/engine/generate/minilm.ts"
 import { decodeDecisions } from "../src/gateway/classification/wire.ts"
@@ -14,9 +13,9 @@ import {
   type QuestionKind,
   type TaughtQuestion,
   type TaughtRow,
-  rowHash,
   taughtVector,
 } from "../src/scoring/teach/question.ts"
+import { rowHash } from "../src/scoring/teach/row-hash.ts"
 
 const cache = join(import.meta.dirname, "..", ".cache", "teach")
 const { signal } = new AbortController()

@@ -2,7 +2,7 @@
  * What labels add: accuracy and calibration error zero-shot and taught with 0 to 300 labels, on the half of each evaluation set that teaching
  * never saw, with TF-IDF and logistic regression on the same labels beside it. `npm run bench -- teach [--model=FILE] [--minilm] [--splits=N] [--sets=a,b]
  * [--folder=DIR]`. `--promises=N` makes promises on N random splits of each set instead and counts those that are broken;
- * `--tickets` measures the support tickets of bench/tickets.ts.
+ * `--tickets` measures the support tickets of bench/tickets.ts, `--speed` how long teaching takes.
  *
  * Margins and vectors are the engine's own; they are kept in .cache/teach by model and set, and so is what was measured of a
  * split, by the source of teaching: a run that was stopped goes on where it was. --minilm adds the vectors of all-minilm-l6-v2
@@ -30,6 +30,7 @@ import {
 } from "./teach-measures.ts"
 import { drawLearning } from "./teach-plot.ts"
 import { type SimulatedSet, reportPromises, simulatePromises } from "./teach-promises.ts"
+import { measureSpeed } from "./teach-speed.ts"
 import { type TeachSet, fileHash, readTeachSet } from "./teach-sets.ts"
 import { ticketCount, ticketSets, writeTickets } from "./tickets.ts"
 
@@ -40,6 +41,7 @@ const manyOptions = 20
 const manyLabels = 300
 const counts = [...labelCounts, manyLabels] as const
 const ticketLabels = [60, 180, 600] as const
+const taughtCounts = [100, 5_000] as const
 /** Tickets that are tested on. */
 const ticketsTested = 300
 
@@ -52,6 +54,7 @@ const { values } = parseArgs({
     folder: { type: "string", default: join(root, "..", "shared", "eval") },
     promises: { type: "string" },
     tickets: { type: "boolean", default: false },
+    speed: { type: "boolean", default: false },
   },
 })
 const splitCount = Number(values.splits)
@@ -63,15 +66,16 @@ const measuredWith = createHash("sha256")
   .digest("hex")
   .slice(0, 16)
 
-if (values.tickets) await measureTickets()
+if (values.speed) await measureSpeed(taughtCounts)
+else if (values.tickets) await measureTickets()
 else if (!existsSync(values.folder))
   console.log("The labelled sets are not on this machine: name their folder with --folder")
 else if (values.promises !== undefined) await measurePromises(Number(values.promises))
 else await measureLearning()
 
-/** What fits: without tests, promises and cascades. */
+/** What fits: without tests, promises, cascades and what is labelled next. */
 function sourceOf(path: string): string {
-  const files = readdirSync(path).filter((name) => !/(test|promise|binomial|blend|cascade.*)\.ts$/.test(name))
+  const files = readdirSync(path).filter((name) => !/(test|promise|blend|cascade.*|next)\.ts$/.test(name))
   return files
     .toSorted()
     .map((name) => readFileSync(join(path, name), "utf8"))

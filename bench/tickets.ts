@@ -6,7 +6,6 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Random, seededRandom } from "../src/scoring/teach/random.ts"
 
-export const ticketSets = ["tickets_queue", "tickets_priority", "tickets_angry"] as const
 export const ticketCount = 900
 
 const tiers = ["bronze", "silver", "gold", "enterprise"] as const
@@ -211,23 +210,50 @@ function ticketOf(random: Random, number: number): Ticket {
   }
 }
 
+/** The same ones first, however many. */
+export function ticketsOf(count: number): Ticket[] {
+  const random = seededRandom(43)
+  return Array.from({ length: count }, (_, number) => ticketOf(random, number))
+}
+
+interface TicketQuestion {
+  readonly set: string
+  readonly question: string
+  readonly options: readonly string[]
+  readonly goldOf: (ticket: Ticket) => string
+}
+
+export const ticketQuestions: readonly TicketQuestion[] = [
+  {
+    set: "tickets_queue",
+    question: "Which queue should handle this ticket?",
+    options: Object.keys(queues),
+    goldOf: ({ queue }) => queue,
+  },
+  {
+    set: "tickets_priority",
+    question: "Which priority has this ticket?",
+    options: priorities,
+    goldOf: ({ priority }) => priority,
+  },
+  {
+    set: "tickets_angry",
+    question: "Is the customer angry?",
+    options: ["yes", "no"],
+    goldOf: ({ angry: own }) => own,
+  },
+]
+
+export const ticketSets = ticketQuestions.map(({ set }) => set)
+
 /** Writes one evaluation set for each question. */
 export function writeTickets(folder: string): void {
-  const random = seededRandom(43)
-  const tickets = Array.from({ length: ticketCount }, (_, number) => ticketOf(random, number))
-  const write = (
-    set: string,
-    question: string,
-    options: readonly string[],
-    gold: (ticket: Ticket) => string,
-  ): void => {
+  const tickets = ticketsOf(ticketCount)
+  mkdirSync(folder, { recursive: true })
+  for (const { set, question, options, goldOf } of ticketQuestions) {
     const lines = tickets.map((ticket) =>
-      JSON.stringify({ text: ticket.text, question, options, gold: gold(ticket) }),
+      JSON.stringify({ text: ticket.text, question, options, gold: goldOf(ticket) }),
     )
     writeFileSync(join(folder, `${set}.jsonl`), `${lines.join("\n")}\n`)
   }
-  mkdirSync(folder, { recursive: true })
-  write("tickets_queue", "Which queue should handle this ticket?", Object.keys(queues), ({ queue }) => queue)
-  write("tickets_priority", "Which priority has this ticket?", priorities, ({ priority }) => priority)
-  write("tickets_angry", "Is the customer angry?", ["yes", "no"], (ticket) => ticket.angry)
 }

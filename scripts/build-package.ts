@@ -33,6 +33,7 @@ async function main(target: string): Promise<void> {
     const made = join(folder, "dist")
     stripTypes(join(root, "src"), made, made)
     stripTypes(join(root, "packages", "schema-grammar", "src"), join(made, "schema-grammar"), made)
+    writeTypes(join(made, "library"))
     await dumpCluster(join(made, "store", "cluster.tar.gz"))
     for (const file of globSync([...manifest.files, "README.md", "LICENSE"], { cwd: root }))
       cpSync(join(root, file), join(folder, file), { recursive: true })
@@ -55,6 +56,9 @@ async function main(target: string): Promise<void> {
 /** Without what only a clone needs. */
 function packageManifest(asked: ReturnType<typeof packageDependencies>): object {
   const { name, version, description, license, bin, type, engines } = manifest
+  const library = { types: "./dist/library/index.d.ts", default: "./dist/library/index.js" }
+  const inBrowser = { ...manifest.exports["./browser"], types: "./dist/library/browser.d.ts" }
+  const exports = { ...manifest.exports, ".": library, "./browser": inBrowser }
   const scripts = { postinstall: "node scripts/keep-own-build.mjs" }
   const files = [...manifest.files, "dist", "sbom.cdx.json"]
   const bundleDependencies = Object.keys(asked.dependencies)
@@ -64,6 +68,7 @@ function packageManifest(asked: ReturnType<typeof packageDependencies>): object 
     description,
     license,
     bin,
+    exports,
     files,
     type,
     scripts,
@@ -87,6 +92,34 @@ function stripTypes(from: string, to: string, made: string): void {
     if (name.endsWith(".ts"))
       writeFileSync(target, toJavaScript(readFileSync(source, "utf8"), relative(dirname(target), made)))
     else cpSync(source, target)
+  }
+}
+
+/** What a program or a page that imports the package sees; it imports nothing else. */
+function writeTypes(library: string): void {
+  const folder = mkdtempSync(join(tmpdir(), "umpire-types-"))
+  const sources = ["index.ts", "browser.ts"].map((name) => join(root, "src", "library", name))
+  const flags = ["--ignoreConfig", "--declaration", "--emitDeclarationOnly", "--skipLibCheck"]
+  const modules = [
+    "--module",
+    "nodenext",
+    "--target",
+    "es2024",
+    "--types",
+    "node",
+    "--rewriteRelativeImportExtensions",
+  ]
+  try {
+    const tsc = join(root, "node_modules", ".bin", "tsc")
+    execFileSync(tsc, [...flags, ...modules, "--rootDir", root, "--outDir", folder, ...sources], {
+      stdio: "inherit",
+    })
+    for (const name of ["index.d.ts", "browser.d.ts", "types.d.ts", "error.d.ts"]) {
+      const declared = readFileSync(join(folder, "src", "library", name), "utf8")
+      writeFileSync(join(library, name), declared.replaceAll(/(?<="\.\/(?:types|error))\.ts(?=")/g, ".js"))
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { configKeys, environmentOnly } from "../src/base/config.ts"
 import { faultCatalog } from "../src/contract/errors.ts"
+import { batchErrorCodes } from "../src/contract/openai/batches.ts"
 
 const docs = join(import.meta.dirname, "..", "docs")
 
@@ -35,7 +36,8 @@ function errorsTable(): string {
   const rows = Object.entries(faultCatalog)
     .toSorted(([, a], [, b]) => a.status - b.status)
     .map(([code, { status, when }]) => `| ${status} | \`${code}\` | ${when} |`)
-  return ["| status | code | when |", "| --- | --- | --- |", ...rows].join("\n")
+  const ofBatches = Object.entries(batchErrorCodes).map(([code, when]) => `| batch | \`${code}\` | ${when} |`)
+  return ["| status | code | when |", "| --- | --- | --- |", ...rows, ...ofBatches].join("\n")
 }
 
 function shown(value: unknown): string {

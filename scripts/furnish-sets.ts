@@ -224,6 +224,7 @@ export async function countAnswers(database: Database, set: Triage, nowMs: numbe
           answer,
           rows,
           bins: Array.from({ length: confidenceBins }, (_, bin) => (bin === peak ? rows : 0)),
+          confidence: rows * (peak / 10 + 0.05),
           latencyMs: rows * (40 + (hour % 17)),
           costTicks: BigInt(rows) * 84_000_000n,
         })

@@ -2,6 +2,7 @@
  * Renders the Helm chart without Helm: the part of its templates' language that the chart uses, and nothing else; what it
  * does not know is an error. `node scripts/render-chart.ts` writes deploy/kubernetes.yaml with the default values.
  */
+import { createHash } from "node:crypto"
 import { readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
@@ -122,6 +123,8 @@ function call(name: string, given: readonly unknown[], rendering: Rendering): un
       return !isTrue(first)
     case "toYaml":
       return stringify(first, { lineWidth: 0 }).trimEnd()
+    case "sha256sum":
+      return createHash("sha256").update(shown(first)).digest("hex")
     case "nindent":
       return `\n${shown(second)
         .split("\n")

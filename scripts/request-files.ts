@@ -1,6 +1,7 @@
 /**
  * Prints the source files that one decision passes through, in the gateway and in its engine process: those in which a
- * function was called while one `POST /v1/decisions` was answered by a server that had answered others before.
+ * function was called while one `POST /v1/decisions` was answered by a server that had answered others before, and those
+ * that put it into the ledger and analytics after.
  *
  * node scripts/request-files.ts
  *
@@ -81,19 +82,33 @@ async function main(): Promise<void> {
   })
   try {
     for (let count = 0; count < warmUps; count++) await ask(server)
-    const passed: Set<string>[] = []
+    await wait(settleMs)
+    let taken = 0
+    await take(into, taken++)
+    const answered: Set<string>[] = []
+    const billed: Set<string>[] = []
     for (let round = 0; round < rounds; round++) {
-      await wait(settleMs)
-      await take(into, 2 * round)
       await ask(server)
-      passed.push(await take(into, 2 * round + 1))
+      answered.push(await take(into, taken++))
+      await wait(settleMs)
+      const after = await take(into, taken++)
+      await wait(settleMs)
+      // What runs without a request is no part of one.
+      const idle = await take(into, taken++)
+      billed.push(new Set([...after].filter((file) => !idle.has(file))))
     }
-    const files = [...(passed[0] ?? [])].filter((file) => passed.every((one) => one.has(file))).toSorted()
-    process.stdout.write(`${files.join("\n")}\n${files.length} files\n`)
+    const toAnswer = inAll(answered)
+    const toBill = inAll(billed).filter((file) => !toAnswer.includes(file))
+    process.stdout.write(`${toAnswer.join("\n")}\n${toAnswer.length} files to the answer\n\n`)
+    process.stdout.write(`${toBill.join("\n")}\n${toAnswer.length + toBill.length} files to the bill\n`)
   } finally {
     await server.stop()
     rmSync(into, { recursive: true, force: true })
   }
+}
+
+function inAll([first = new Set(), ...others]: readonly Set<string>[]): string[] {
+  return [...first].filter((file) => others.every((one) => one.has(file))).toSorted()
 }
 
 async function ask(server: { post(path: string, body: unknown): Promise<Response> }): Promise<void> {

@@ -1,15 +1,10 @@
 /** Takes a picture of every page of the console, light and dark, on a desktop and on a phone, into test/out/screenshots. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
-import { openBrowser } from "../test/browser.ts"
-import { consolePages, signIn, startConsoleServer } from "../test/console.ts"
-import { prepareDirectory } from "../test/database.ts"
-import { startReceiver } from "../test/webhook-receiver.ts"
+import { consolePages, signIn } from "../test/console.ts"
 import { setTabs } from "../console/src/sets/set-tabs.ts"
-import { buildConsole } from "./build-console.mjs"
-import { charge, past, remember, settle } from "./furnish.ts"
+import { withCompany } from "./furnished-server.ts"
 
 const folder = join(import.meta.dirname, "..", "test", "out", "screenshots")
 /** Names of scenes; none means all. */
@@ -178,28 +173,8 @@ const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
 const covering = new Set([...scenes.map(([name]) => name), "docs"].filter((name) => !longer.has(name)))
 
 const setName = "ticket-triage"
-const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-screenshots-"))
-const receiver = await startReceiver()
-const env = { UMPIRE_WEBHOOKS_ALLOW_PRIVATE: "true" }
-buildConsole()
 mkdirSync(folder, { recursive: true })
-await prepareDirectory(join(dataDirectory, "database"))
-let server = await startConsoleServer({ dataDirectory, env })
-const browser = await openBrowser({ permissions: ["clipboard-read", "clipboard-write"] })
-try {
-  const company = await settle(server, receiver.url)
-  const records = past(company, Date.now())
-  await server.stop()
-  await charge(dataDirectory, records, company.set)
-  server = await startConsoleServer({ dataDirectory, env })
-  await remember(server, records)
-  await takeAll(browser.context.pages()[0] ?? (await browser.context.newPage()), server.url)
-} finally {
-  await browser.close()
-  await server.stop()
-  await receiver.close()
-  rmSync(dataDirectory, { recursive: true, force: true })
-}
+await withCompany(takeAll)
 
 async function takeAll(page: Page, url: string): Promise<void> {
   await everySize(page, "sign-in", async () => void (await page.goto(`${url}/sign-in`)))

@@ -1,6 +1,7 @@
 /**
  * Makes the fixture of the upgrade test: starts an older version from its checkout, fills a data directory as users do,
- * kills the server, and keeps what is there as a backup file, beside what the old version said about it.
+ * exports its events, starts it again and kills it, and keeps what is there as a backup file, beside what the old version said about
+ * it. Its events were in chDB (its package of that name), which the backup is without: the export has them.
  *
  *     git worktree add ../old v0.1.0 && (cd ../old && npm install)
  *     node scripts/upgrade-fixture.ts ../old test/fixtures/umpire-0.1.0
@@ -30,6 +31,7 @@ const env = {
   UMPIRE_DATA_DIR: dataDirectory,
   UMPIRE_CONFIG: configFile,
   UMPIRE_PORT: "0",
+  UMPIRE_ANALYTICS_EMBEDDED: "chdb",
   UMPIRE_BOOTSTRAP_KEY: key,
   UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com",
   UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery",
@@ -51,12 +53,20 @@ writeFileSync(
 const operate = (...args: string[]): unknown =>
   JSON.parse(execFileSync(process.execPath, [umpire, ...args, "--json"], { env, encoding: "utf8" }))
 
-const server = spawn(process.execPath, [umpire, "serve"], { env, stdio: ["ignore", "pipe", "inherit"] })
 let url = ""
-for await (const line of createInterface({ input: server.stdout })) {
-  url = /ready on (http\S+)/.exec(line)?.[1] ?? ""
-  if (url !== "") break
+async function serve(): Promise<(signal: NodeJS.Signals) => Promise<void>> {
+  const server = spawn(process.execPath, [umpire, "serve"], { env, stdio: ["ignore", "pipe", "inherit"] })
+  for await (const line of createInterface({ input: server.stdout })) {
+    url = /ready on (http\S+)/.exec(line)?.[1] ?? ""
+    if (url !== "") break
+  }
+  return async (signal) => {
+    server.kill(signal)
+    await once(server, "exit")
+  }
 }
+
+const stop = await serve()
 
 async function call(method: string, path: string, body?: unknown): Promise<unknown> {
   const response = await fetch(`${url}${path}`, {
@@ -107,6 +117,7 @@ await call("POST", "/v1/chat/completions", {
 
 // Settles what was used, and says how things stand.
 const events = operate("analytics", "verify") as { events: number }
+const exported = operate("analytics", "export", resolve(`${target}.parquet`)) as { events: number }
 const facts = {
   organization: id,
   account,
@@ -116,18 +127,26 @@ const facts = {
   users: operate("users", "list"),
   ledger: operate("billing", "ledger", "--account", account),
   charged_events: events.events,
+  exported_events: exported.events,
 }
+await stop("SIGTERM")
+// Begins another part of its journal.
+const kill = await serve()
 // Journalled, and perhaps not applied when the server is killed.
 for (const input of ["One more.", "And another."])
   await call("POST", "/v1/decisions", { model: "priced", input, questions })
-server.kill("SIGKILL")
-await once(server, "exit")
+await kill("SIGKILL")
 
 // The old version is dead for certain, and its lock need not be waited for.
 rmSync(join(dataDirectory, "database", "umpire.lock"))
 mkdirSync(dirname(target), { recursive: true })
 const database = await openPglite({ directory: join(dataDirectory, "database") })
-const names = (await listFiles(dataDirectory)).filter((name) => !/^(?:database|models)\//.test(name))
+// What is in the ledger and in chDB has left the journal of an installation that ran for long.
+const newest = "journal/0000000002.journal"
+const names = (await listFiles(dataDirectory)).filter(
+  (name) => name === newest || !/^(?:database|models|analytics)\/|\.journal$/.test(name),
+)
+process.stdout.write(`The backup has ${names.join(", ")}\n`)
 const files = await openFiles(dataDirectory, names)
 await writeArchive(
   resolve(`${target}.backup`),

@@ -57,6 +57,10 @@ const commands: Commands = {
     summary: "keep question sets as files, teach and check them",
     load: async () => (await import("./cli/sets.ts")).sets,
   },
+  distil: {
+    summary: "let a question set learn from a larger model, within a budget",
+    load: async () => (await import("./cli/distil.ts")).distil,
+  },
   guardrails: {
     summary: "check what models read and write by question sets",
     load: async () => (await import("./cli/guardrails.ts")).guardrails,
@@ -128,7 +132,11 @@ const commands: Commands = {
         const { openFleetPage } = await import("./server/fleet-page.ts")
         const { loadPages } = await import("./server/pages.ts")
         const { consoleDirectory } = await import("./main/package-files.ts")
-        return await openFleetPage({ pages: await loadPages(consoleDirectory, "/fleet.html"), port, client })
+        return await openFleetPage({
+          pages: await loadPages(consoleDirectory, { entry: "/fleet.html" }),
+          port,
+          client,
+        })
       }),
   },
   backup: {
@@ -148,7 +156,7 @@ const commands: Commands = {
     load: async () => (await import("./cli/connect.ts")).connect,
   },
   gpu: {
-    summary: "say what GPU there is, and bring the build of llama.cpp that uses it",
+    summary: "say what GPU there is, and bring the libraries that use it",
     load: async () => (await import("./cli/gpu.ts")).gpu,
   },
   service: {

@@ -8,12 +8,16 @@ import {
   type Target,
   attacked,
   bodiless,
-  callersOf,
+  callerOf,
   manners,
   misbehave,
   openTarget,
+  refusalsOf,
   send,
+  sendHead,
+  statusOf,
 } from "../bench/abuse/target.ts"
+import { mapConcurrent } from "../src/base/lists.ts"
 import { threadBytesMin } from "../src/base/peer/threads.ts"
 import type { Endpoint } from "../src/contract/endpoint.ts"
 import { type TestServer, startServer } from "./server.ts"
@@ -37,8 +41,7 @@ afterAll(async () => await server.stop())
 
 /** Returns what failed, of each body once and of all manners with the first. */
 async function attack(endpoint: Endpoint, bodies: readonly HostileBody[]): Promise<string[]> {
-  const { may, lacks } = callersOf(endpoint, target)
-  const sending = { target, endpoint, bearer: may }
+  const sending = { target, endpoint, bearer: callerOf(endpoint, target) }
   const statuses: [string, number | null][] = []
   for (const body of bodies) statuses.push([body.kind, await send(sending, body)])
   const [first] = bodies
@@ -47,8 +50,10 @@ async function attack(endpoint: Endpoint, bodies: readonly HostileBody[]): Promi
       manners.map(async (manner) => [manner, await misbehave(sending, first, manner)] as const),
     ))
       statuses.push([manner, status])
-    const refused = await send({ target, endpoint, bearer: lacks }, first)
-    if (lacks !== "" && ![401, 403, 404].includes(refused)) return [`without the permission: ${refused}`]
+    for (const refusal of refusalsOf(endpoint, target)) {
+      const answered = await statusOf(refusal, async (by) => await send(by, first))
+      if (answered !== refusal.status) return [`without ${refusal.lacks}: ${answered}, not ${refusal.status}`]
+    }
   }
   return statuses.filter(([, status]) => isFailure(status)).map(([kind, status]) => `${kind}: ${status}`)
 }
@@ -60,10 +65,20 @@ test.each(attacked)("%s refuses hostile bodies, and others are answered", async 
 
 test("endpoints without a body take none", async () => {
   const body = { kind: "a body", contentType: "application/json", text: `"${"a".repeat(bytes)}"` }
-  const failed: string[] = []
-  for (const [name, endpoint] of bodiless)
-    for (const found of await attack(endpoint, [body])) failed.push(`${name}, ${found}`)
-  expect(failed).toEqual([])
+  const failed = await mapConcurrent(bodiless, { concurrency: 8 }, async ([name, endpoint]) => {
+    const found = await attack(endpoint, [body])
+    return found.map((failure) => `${name}, ${failure}`)
+  })
+  expect(failed.flat()).toEqual([])
+})
+
+/** That the answer comes at all says that the body was not waited for. */
+test.each([...attacked, ...bodiless])("%s is refused before its body comes", async (_, endpoint) => {
+  const refusals = refusalsOf(endpoint, target)
+  const answered = await Promise.all(
+    refusals.map(async (refusal) => ({ lacks: refusal.lacks, status: await statusOf(refusal, sendHead) })),
+  )
+  expect(answered).toEqual(refusals.map(({ lacks, status }) => ({ lacks, status })))
 })
 
 test("nothing of all that was read on the event loop", async () => {

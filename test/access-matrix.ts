@@ -4,7 +4,7 @@
  */
 import { alerts, guardrails } from "./access-matrix/alerts.ts"
 import { analytics, billing } from "./access-matrix/billing.ts"
-import { gateway, service, virtualModels } from "./access-matrix/inference.ts"
+import { connectedModels, gateway, service, virtualModels } from "./access-matrix/inference.ts"
 import { identity, organizations, sessions } from "./access-matrix/organizations.ts"
 import { content, questionSets } from "./access-matrix/question-sets.ts"
 import type { Row } from "./access-matrix/row.ts"
@@ -22,5 +22,6 @@ export const accessMatrix: readonly Row[] = [
   ...content,
   ...guardrails,
   ...virtualModels,
+  ...connectedModels,
   ...service,
 ]

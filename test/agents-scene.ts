@@ -13,17 +13,18 @@ export interface AgentsScene {
   close(): Promise<void>
 }
 
-/** The scripted provider's model is called `far`; `models` are others. */
+/** The scripted provider's model is called `far`, or is each of `own`; `models` are others. */
 export async function openAgentsScene(
   answer: (request: UpstreamRequest) => UpstreamAnswer,
   models: readonly object[] = [],
+  own: readonly object[] = [{ sku: "far" }],
 ): Promise<AgentsScene> {
   const upstream = await startUpstream(answer)
   const directory = mkdtempSync(join(tmpdir(), "umpire-agents-"))
   const file = join(directory, "umpire.yaml")
   const workers = [{ url: upstream.url, dialect: "openai" }]
-  const far = { sku: "far", context_tokens_max: 262_144, workers }
-  writeFileSync(file, JSON.stringify({ models: [far, ...models] }))
+  const far = own.map((model) => ({ ...model, context_tokens_max: 262_144, workers }))
+  writeFileSync(file, JSON.stringify({ models: [...far, ...models] }))
   const server = await startServer({
     env: { UMPIRE_CONFIG: file },
   })

@@ -3,7 +3,7 @@
  * installed at first use.
  */
 import { execFile } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
@@ -12,7 +12,9 @@ import { scriptedModel } from "./scripted-model.ts"
 import { testPackage } from "./test-packages.ts"
 import type { UpstreamRequest } from "./upstream.ts"
 
-const codexVersion = "0.166.0"
+const codexVersion = "0.169.0"
+/** The model that Codex asks for by default: it then sends its tools as an item of the input. */
+const codexModel = "gpt-6.1-sol"
 const claudeVersion = "2.1.325"
 const installMs = 600_000
 /** A prompt of tens of thousands of tokens takes two minutes and more where the model runs on a busy machine. */
@@ -36,6 +38,7 @@ beforeAll(async () => {
       return offers(request) ? { calls: [call] } : { text: "A short title." }
     },
     [{ sku: "near", file }],
+    [{ sku: "far" }, { sku: codexModel }],
   )
 })
 afterAll(async () => {
@@ -54,6 +57,12 @@ function workplace(name: string): { home: string; work: string } {
 }
 
 const run = promisify(execFile)
+const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
+
+async function connectCodex(home: string, model: string): Promise<void> {
+  const args = ["connect", "codex", "--url", scene.server.url, "--model", model]
+  await run(process.execPath, [umpire, ...args], { env: { HOME: home }, cwd: home })
+}
 
 /** The largest file of the package of this platform, wherever npm put it. */
 function binaryIn(folder: string, name: string): string {
@@ -64,43 +73,52 @@ function binaryIn(folder: string, name: string): string {
   return join(found.parentPath, found.name)
 }
 
-describe.runIf(isLinux)("Codex in its default configuration", () => {
+describe.runIf(isLinux)("Codex as umpire connect configures it", () => {
   let binary = ""
   beforeAll(async () => {
     const place = await testPackage("@openai/codex", codexVersion)
     binary = binaryIn(dirname(place), "codex")
   }, installMs)
 
+  const read = { name: "exec_command", arguments: JSON.stringify({ cmd: "cat hello.txt" }) }
+  const script = 'text(await tools.exec_command({ cmd: "cat hello.txt" }))'
+  const cheese = "quite a lot of cheese"
   test.each([
-    ["reads a file by a tool and says what it says, over HTTP", "far", "", "quite a lot of cheese"],
+    ["reads a file by a tool and says what it says, over HTTP", "far", "", read, cheese],
     [
       "reads a file by a tool and says what it says, over a WebSocket",
       "far",
-      "supports_websockets = true\n",
-      "quite a lot of cheese",
+      "supports_websockets",
+      read,
+      cheese,
     ],
-    ["says what a model on the server says", "near", "", nearPieces.join("")],
+    [
+      "reads a file by a tool that is an item of the input, with its own default model",
+      codexModel,
+      "",
+      { name: "functions__exec", arguments: JSON.stringify({ input: script }) },
+      cheese,
+    ],
+    ["says what a model on the server says", "near", "", read, nearPieces.join("")],
   ])(
     "%s",
-    async (name, model, more, said) => {
-      call = { name: "exec_command", arguments: JSON.stringify({ cmd: "cat hello.txt" }) }
+    async (name, model, more, called, said) => {
+      call = called
       const { home, work } = workplace(`codex-${model}-${more.length}`)
-      writeFileSync(
-        join(home, "config.toml"),
-        `model = "${model}"\nmodel_provider = "umpire"\n[model_providers.umpire]\nname = "Umpire"\n` +
-          `base_url = "${scene.server.url}/v1"\nenv_key = "UMPIRE_API_KEY"\nwire_api = "responses"\n${more}`,
-      )
-      const env = {
-        PATH: process.env["PATH"],
-        HOME: home,
-        CODEX_HOME: home,
-        UMPIRE_API_KEY: scene.server.key,
-      }
-      const child = run(binary, ["exec", "--skip-git-repo-check", "--json", "What does hello.txt say?"], {
-        cwd: work,
-        env,
-        timeout: turnMs,
-      })
+      await connectCodex(home, model)
+      const config = join(home, ".codex", "umpire.config.toml")
+      if (more !== "")
+        writeFileSync(config, readFileSync(config, "utf8") + `model_providers.umpire.${more} = true\n`)
+      const env = { PATH: process.env["PATH"], HOME: home, UMPIRE_API_KEY: scene.server.key }
+      const args = [
+        "exec",
+        "--profile",
+        "umpire",
+        "--skip-git-repo-check",
+        "--json",
+        "What does hello.txt say?",
+      ]
+      const child = run(binary, args, { cwd: work, env, timeout: turnMs })
       child.child.stdin?.end()
       const { stdout } = await child
       expect(stdout, name).toContain(said)

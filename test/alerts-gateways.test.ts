@@ -8,7 +8,7 @@ import { startDeliverer } from "../src/control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../src/control/webhooks/send.ts"
 import { claimDelivery, insertDelivery } from "../src/store/alerts/deliveries.ts"
 import { migrate } from "../src/store/migrate.ts"
-import { takeTask } from "../src/store/periodic.ts"
+import { takeTask } from "../src/store/work-queue.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { cipher } from "./kept-content.ts"
@@ -19,7 +19,7 @@ import { type Receiver, startReceiver } from "./webhook-receiver.ts"
 const organizationsCount = 5
 const perOrganization = 12
 const deliveriesCount = organizationsCount * perOrganization
-const eventually = { timeout: 600_000, interval: 20 }
+const eventually = { timeout: 60_000, interval: 20 }
 
 let fresh: FreshDatabase
 let gateways: [Database, Database]
@@ -129,6 +129,7 @@ test("two gateways deliver each event once, also those that come while they work
 
 const evaluate = async (database: Database): Promise<void> =>
   await evaluateRules({
+    publicUrl: () => "https://umpire.test",
     database,
     clock: systemClock,
     ids: platform.ids,

@@ -13,7 +13,7 @@ import {
   spanMs,
 } from "./analytics-samples.ts"
 
-const startMaxMs = 900_000
+const startMaxMs = 300_000
 const answerMaxMs = 1_800_000
 
 interface Size {

@@ -343,7 +343,7 @@ test.each([
     "/v1/chat/completions",
     "hello",
     { "content-type": "text/plain" },
-    422,
+    400,
     "chat_completions",
   ],
 ])("%s names its sequence in a header", async (_, path, body, headers, status, callSource) => {

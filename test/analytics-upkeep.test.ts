@@ -1,5 +1,5 @@
 /** What every engine does beside answering: it forgets, finds, writes to files and takes from them. */
-import { readFile, writeFile } from "node:fs/promises"
+import { readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createIds } from "../src/base/ids.ts"
@@ -14,7 +14,7 @@ const dayMs = 24 * hourMs
 /** The first moment of a month: what is older than it is in months of their own. */
 const monthMs = Date.UTC(2026, 2, 1)
 const afterAllMs = Date.UTC(2100, 0, 1)
-const startMaxMs = 900_000
+const startMaxMs = 300_000
 
 const at = (timestamp: number, more: Partial<SequenceRecord> = {}): SequenceRecord =>
   sequenceRecord({ seq_id: `seq_${timestamp}`, timestamp, ...more })
@@ -73,7 +73,7 @@ describe.each(engineNames)("%s", (engine) => {
   )
 
   test(
-    "an export has the organization's events of the range, and replaces the file that was there",
+    "an export has the organization's events of the range, for its owner alone, and replaces the file that was there",
     async () => {
       await kept.keep([
         at(monthMs - 1),
@@ -83,10 +83,11 @@ describe.each(engineNames)("%s", (engine) => {
         at(monthMs + 3),
       ])
       const file = join(kept.directory, "it's events.parquet")
-      await writeFile(file, "what was there")
+      await writeFile(file, "what was there", { mode: 0o644 })
       const range = { startMs: monthMs, endMs: monthMs + 3 }
       const answered = await kept.events.ask("export", { file, organizationId: "org_1", ...range })
       expect(answered).toEqual({ events: 2 })
+      expect((await stat(file)).mode & 0o777).toBe(0o600)
       const bytes = await readFile(file)
       expect(bytes.subarray(0, 4).toString()).toBe("PAR1")
       const all = await kept.events.ask("export", { file, organizationId: undefined, ...range })
@@ -101,12 +102,44 @@ describe.each(engineNames)("%s", (engine) => {
       const file = join(kept.directory, "events.jsonl")
       const good = [at(monthMs), at(monthMs + 1), at(monthMs + 1)].map((record) => JSON.stringify(record))
       await writeFile(file, `${good.join("\r\n")}\n\n`)
-      for (let time = 0; time < 2; time++) await kept.events.ask("import", { file })
+      for (let time = 0; time < 2; time++) await kept.events.import(file)
       expect(await holdings()).toMatchObject({ events: 2 })
       const bad = { ...at(monthMs + 2), result: "maybe" }
       await writeFile(file, [...good, JSON.stringify(bad), JSON.stringify(at(monthMs + 3))].join("\n"))
-      await expect(kept.events.ask("import", { file })).rejects.toThrow("Cannot import line 4: result")
+      await expect(kept.events.import(file)).rejects.toThrow("Cannot import line 4: result")
       expect(await holdings()).toMatchObject({ events: 2 })
+    },
+    startMaxMs,
+  )
+
+  test(
+    "what an export wrote is imported as it was, and counts once",
+    async () => {
+      const records = [
+        at(monthMs, {
+          tags: { team: "a=b" },
+          tool_calls: ["find", "é"],
+          cost_ticks: "9000000000000000",
+          queue_ms: 1.5,
+        }),
+        at(monthMs + 1, { error_message: "naïve", request_id: null }),
+      ]
+      await kept.keep(records)
+      const file = join(kept.directory, "again.parquet")
+      const range = { startMs: monthMs, endMs: monthMs + dayMs }
+      await kept.events.ask("export", { file, organizationId: undefined, ...range })
+      const lookup = {
+        organizationId: "org_1",
+        seqId: records[0]?.seq_id ?? "",
+        startMs: undefined,
+        endMs: undefined,
+      }
+      const before = await kept.events.ask("request", lookup)
+      await kept.events.ask("prune", { beforeMs: monthMs + dayMs })
+      expect((await kept.events.ask("request", lookup)) ?? null).toBe(null)
+      for (let time = 0; time < 2; time++) expect(await kept.events.import(file)).toEqual({ events: 2 })
+      expect(await holdings()).toMatchObject({ events: 2 })
+      expect(await kept.events.ask("request", lookup)).toEqual(before)
     },
     startMaxMs,
   )

@@ -1,6 +1,6 @@
 /** A backup taken while requests are answered, restored elsewhere: the same organizations, keys, money and events. */
 import { spawn, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
@@ -14,7 +14,7 @@ import { row, text } from "../src/store/rows.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 /** Several clusters are made, each in seconds, or tens of them on a busy machine. */
-const testTimeoutMs = 900_000
+const testTimeoutMs = 300_000
 const folder = mkdtempSync(join(tmpdir(), "umpire-backup-"))
 const config = join(folder, "umpire.yaml")
 const model = join(import.meta.dirname, "..", "model", "umpire-decide-small.onnx")
@@ -53,7 +53,7 @@ async function booksOf(database: Database): Promise<unknown> {
 }
 
 const chargedIn = async (database: Database): Promise<string[]> =>
-  (await row({ seq_id: text }).all(database, "SELECT seq_id FROM charges ORDER BY seq_id")).map(
+  (await row({ seq_id: text }).all(database)`SELECT seq_id FROM charges ORDER BY seq_id`).map(
     ({ seq_id }) => seq_id,
   )
 
@@ -61,6 +61,7 @@ let original: TestServer
 let dataDirectory = ""
 const live = join(folder, "live.backup")
 const quiet = join(folder, "quiet.backup")
+const keyless = join(folder, "keyless.backup")
 /** Answered before the backup under load began. */
 let answeredBefore = 0
 /** Of the first answer; the content of all is kept. */
@@ -96,6 +97,7 @@ beforeAll(async () => {
   expect(await backing).toBe(0)
   // What is journalled but not yet in the ledger must come along too.
   told(["backup", quiet], env)
+  told(["backup", keyless, "--without-content-key"], env)
   process.kill(original.process.pid ?? 0, "SIGKILL")
   await new Promise((resolve) => original.process.once("exit", resolve))
 }, testTimeoutMs)
@@ -129,6 +131,10 @@ describe("a restored backup", () => {
     async () => {
       const restored = join(folder, "live")
       told(["restore", live], { UMPIRE_DATA_DIR: restored })
+      // The server that the backup was taken of held credit.
+      const asRestored = await openPglite({ directory: join(restored, "database") })
+      expect(await text.all(asRestored)`SELECT gateway_id FROM leases`).toEqual([])
+      await asRestored.close()
       const server = await startServer({ dataDirectory: restored, env: { UMPIRE_CONFIG: config } })
       expect((await server.post("/v1/decisions", question)).status).toBe(200)
       // With the key that the backup has.
@@ -195,6 +201,13 @@ const refused = (file: string, directory: string): [number | null, string] => {
   return [status, stderr]
 }
 
+/** Of the files of the data directory. */
+const namesIn = (file: string): string[] =>
+  gunzipSync(readFileSync(file))
+    .toString()
+    .split("\n")
+    .flatMap((line) => /^\{"file":"([^"]*)"/.exec(line)?.[1] ?? [])
+
 describe("a restore is refused with a sentence", () => {
   test("into a directory that is used", () => {
     expect(refused(quiet, dataDirectory)).toEqual([
@@ -230,6 +243,19 @@ describe("a restore is refused with a sentence", () => {
       1,
       expect.stringContaining("the backup is of version 9.0.0, which is newer"),
     ])
+  })
+
+  test("content.key is left out where that is asked for, and a start on the backup then says what is missing", async () => {
+    expect(namesIn(quiet)).toContain("content.key")
+    expect(namesIn(keyless)).not.toContain("content.key")
+    const env = { UMPIRE_DATA_DIR: join(folder, "keyless"), UMPIRE_CONFIG: config }
+    told(["restore", keyless], env)
+    const { status, stderr } = run(["serve", "--port", "0"], env)
+    expect([status, stderr]).toEqual([1, expect.stringContaining("content.key is missing")])
+    copyFileSync(join(dataDirectory, "content.key"), join(env.UMPIRE_DATA_DIR, "content.key"))
+    const server = await startServer({ dataDirectory: env.UMPIRE_DATA_DIR, env: { UMPIRE_CONFIG: config } })
+    expect(await contentAt(server)).toMatchObject([200, { data: { evidence: question.input } }])
+    await server.stop()
   })
 
   test("no secret is in the file", () => {

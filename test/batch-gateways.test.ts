@@ -4,7 +4,7 @@ import { batchScene, clientOf, createBatch, idsIn, killBothGateways, untilEnded 
 import { prepareAccount, readBooks, requestTicks } from "./gateways.ts"
 
 const lines = 400
-const patienceMs = 600_000
+const patienceMs = 100_000
 
 test("a batch over two gateways that are both killed has a result and one charge for every line", async () => {
   const { hit, again } = await killBothGateways(lines, patienceMs)

@@ -38,7 +38,7 @@ export async function batchScene(env: Record<string, string> = {}): Promise<Scen
       const gateway = await TestGateway.start({
         databaseUrl: database.url,
         dataDirectory: directoryOf(name),
-        env: { UMPIRE_FILES_DIRECTORY: join(folder, "files"), ...env, ...more },
+        env: { ...env, ...more },
       })
       running.push(gateway)
       return gateway
@@ -101,13 +101,12 @@ async function untilPartsRun(url: string, id: string, done: number): Promise<voi
         async () => {
           const [found] = await row({ completed: integer, running: integer }).all(
             database,
-            `SELECT completed, (SELECT count(*)::int FROM batch_parts WHERE batch_id = b.id AND state = 'running') AS running
-             FROM batches b WHERE id = $1`,
-            [id],
-          )
+          )`SELECT completed, (SELECT count(*)::int FROM batch_parts
+            WHERE batch_id = b.id AND state = 'running') AS running
+            FROM batches b WHERE id = ${id}`
           return (found?.completed ?? 0) >= done && (found?.running ?? 0) > 0
         },
-        { timeout: 600_000, interval: 5 },
+        { interval: 5 },
       )
       .toBe(true)
   } finally {
@@ -146,9 +145,7 @@ async function chargedInRunningParts(scene: Scene, name: string, batchId: string
   try {
     const parts = await row({ first_line: integer, started_at: timestamp }).all(
       database,
-      "SELECT first_line, started_at FROM batch_parts WHERE batch_id = $1 AND state = 'running'",
-      [batchId],
-    )
+    )`SELECT first_line, started_at FROM batch_parts WHERE batch_id = ${batchId} AND state = 'running'`
     const running = new Set(
       parts.flatMap(({ first_line, started_at }) =>
         Array.from({ length: linesPerPart }, (_, n) =>

@@ -8,7 +8,14 @@ import { type BillingWorld, openBillingWorld } from "./billing-world.ts"
 
 let world: BillingWorld
 beforeAll(async () => void (world = await openBillingWorld()))
-beforeEach(async () => await world.renew())
+beforeEach(async () => {
+  await world.renew()
+  await world.set({
+    autoRefillEnabled: true,
+    autoRefillThresholdCents: 1000n,
+    autoRefillRechargeToCents: 10_000n,
+  })
+})
 afterAll(async () => await world.close())
 
 const account = "/billing_accounts/:account"

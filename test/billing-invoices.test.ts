@@ -78,9 +78,7 @@ test("a postpaid month is charged in whole cents, and the rest is carried over",
   expect((await invoices())[0]).toMatchObject({ status: "paid", amount_due_cents: 101 })
   const [found] = await row({ balance_ticks: bigint }).all(
     world.database,
-    "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
-    [world.accountId],
-  )
+  )`SELECT balance_ticks FROM billing_accounts WHERE id = ${world.accountId}`
   expect(found?.balance_ticks).toBe(0n)
 })
 
@@ -88,9 +86,7 @@ test("credit is not used up while the account is postpaid, and the invoice has o
   const balance = async (): Promise<bigint> => {
     const [found] = await row({ balance_ticks: bigint }).all(
       world.database,
-      "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
-      [world.accountId],
-    )
+    )`SELECT balance_ticks FROM billing_accounts WHERE id = ${world.accountId}`
     return found?.balance_ticks ?? 0n
   }
   await world.balance(fromCents(1_000))
@@ -161,9 +157,7 @@ test("whatever the order of uses, modes and months, credit pays for what was pre
       expect(used.postpaid - due).toBeLessThan(fromCents(50))
       const [found] = await row({ balance_ticks: bigint }).all(
         world.database,
-        "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
-        [world.accountId],
-      )
+      )`SELECT balance_ticks FROM billing_accounts WHERE id = ${world.accountId}`
       expect(found?.balance_ticks).toBe(start - used.prepaid)
     }),
     { numRuns: 25 },
@@ -189,9 +183,7 @@ test("a declined invoice says so, and is tried again the next day", async () => 
   await chargeInvoices(world.deps)
   const [tries] = await row({ count: bigint }).all(
     world.database,
-    "SELECT count(*) AS count FROM purchases WHERE billing_account_id = $1",
-    [world.accountId],
-  )
+  )`SELECT count(*) AS count FROM purchases WHERE billing_account_id = ${world.accountId}`
   expect(tries?.count).toBe(2n)
 })
 
@@ -210,4 +202,49 @@ test("invoices come as a page and as PDF, and nothing in a model's name is taken
   expect((await world.call("GET", `${account}/invoices/${id}`)).data.id).toBe(id)
   expect((await world.call("GET", `${account}/invoices/iv_0`)).status).toBe(404)
   expect((await world.call("GET", `${account}/invoices/iv_0.pdf`)).status).toBe(404)
+})
+
+const buyer = { name: "Ada Ltd", address_lines: ["1 Mill Lane", "London"], tax_number: "GB 123" }
+const buyerLines = "Ada Ltd<br>1 Mill Lane<br>London<br>Tax number GB 123<br>"
+
+test("an invoice names the buyer as it was when it was issued", async () => {
+  const none = { name: null, address_lines: [], tax_number: null }
+  expect((await world.call("GET", `${account}/buyer`)).data).toEqual(none)
+  await world.use(fromCents(3))
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.deps)
+  expect((await world.call("PUT", `${account}/buyer`, buyer)).data).toEqual(buyer)
+  expect((await world.call("GET", `${account}/buyer`)).data).toEqual(buyer)
+  await world.use(fromCents(3))
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.deps)
+  const pages: boolean[] = []
+  for (const { id } of await invoices())
+    pages.push(
+      (await world.call("GET", `${account}/invoices/${id}.html`)).bytes.toString().includes(buyerLines),
+    )
+  expect(pages).toEqual([true, false])
+})
+
+const lines = async (address_lines: string[]) =>
+  await world.call("PUT", `${account}/buyer`, { ...buyer, address_lines })
+
+test("a buyer has at most six lines of address, and none of them breaks", async () => {
+  expect((await lines(Array.from({ length: 6 }, () => "x"))).status).toBe(200)
+  expect((await lines(Array.from({ length: 7 }, () => "x"))).status).toBe(422)
+  expect((await lines(["two\nlines"])).status).toBe(422)
+})
+
+test("a purchase has a receipt once it is paid for, as a page and as PDF", async () => {
+  await world.call("PUT", `${account}/buyer`, buyer)
+  const bought = (await world.call("POST", `${account}/refill`, { amount_in_cents: 2500 })).data
+  const declined = (await world.call("POST", `${account}/refill`, { amount_in_cents: 2502 })).data
+  expect([bought.status, declined.status]).toEqual(["succeeded", "failed"])
+  const page = (await world.call("GET", `${account}/refills/${bought.id}/receipt.html`)).bytes.toString()
+  for (const part of [buyerLines, bought.id, "Prepaid credit", "$25.00"]) expect(page).toContain(part)
+  const pdf = await world.call("GET", `${account}/refills/${bought.id}/receipt.pdf`)
+  expect(pdf.headers.get("content-type")).toBe("application/pdf")
+  expect(pdf.bytes.subarray(0, 5).toString()).toBe("%PDF-")
+  expect((await world.call("GET", `${account}/refills/${declined.id}/receipt.pdf`)).status).toBe(404)
+  expect((await world.call("GET", `${account}/refills/cp_0/receipt.html`)).status).toBe(404)
 })

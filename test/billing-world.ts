@@ -1,8 +1,9 @@
 /** The billing endpoints on a real HTTP server in this process, with a clock that a test can move. */
 import { openOrganizations } from "../src/store/organization-snapshot.ts"
+import { createContentCipher } from "../src/store/content/cipher.ts"
 import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
-import { ManualClock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { Metrics } from "../src/base/telemetry.ts"
 import { createIds, type Ids } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
@@ -122,13 +123,15 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
       ...modelHandlers({
         ...control,
         catalog: createCatalog([model]),
+        connector: { describe: () => ({ decides: null, calibrated: null, accuracy: null }) },
+        about: () => null,
         billingStatus: (id) => billingStatus(control, id),
       }),
       ...auditLogHandlers(control),
     } as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,
-    idempotency: createIdempotencyStore(control),
+    idempotency: createIdempotencyStore({ ...control, cipher: createContentCipher([]) }),
     limiter: createRequestLimiter({ requestsPerMinute: 1_000_000, burst: 1_000_000 }),
     clock,
     ids,
@@ -202,7 +205,7 @@ async function createCustomer(
   const { value: key, secretHash } = newKeyValue(keyId)
   const accountId = await openAccount(
     database,
-    { email: "owner@example.com", provider: "local", startingCredit: true },
+    { email: "owner@example.com", provider: "local" },
     { now, ids },
   )
   await insertOrganization(database, {
@@ -289,9 +292,7 @@ async function setBalance(
 ): Promise<void> {
   const [found] = await row({ balance_ticks: bigint }).all(
     database,
-    "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
-    [accountId],
-  )
+  )`SELECT balance_ticks FROM billing_accounts WHERE id = ${accountId}`
   const amountTicks = ticks - (found?.balance_ticks ?? 0n)
   if (amountTicks === 0n) return
   const at = new Date(clock.nowMs())

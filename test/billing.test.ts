@@ -59,7 +59,7 @@ describe("the account", () => {
     expect(Object.keys(plain.data)).not.toContain("auto_refill")
     expect(Object.keys(plain.data)).not.toContain("spend_controls")
     const all = await world.call("GET", `${account}?include=all`)
-    expect(all.data.auto_refill).toEqual({ enabled: true, threshold_cents: 1000, recharge_to_cents: 10_000 })
+    expect(all.data.auto_refill).toEqual({ enabled: false, threshold_cents: 1000, recharge_to_cents: 10_000 })
     expect(all.data.spend_controls.usage_spend_cutoff).toBeNull()
     const one = await world.call("GET", `${account}?include=spend_controls`)
     expect(Object.keys(one.data)).not.toContain("auto_refill")
@@ -305,6 +305,7 @@ describe("spend controls", () => {
     const use = async (ticks: bigint): Promise<void> => {
       await world.use(ticks)
       await evaluateRules({
+        publicUrl: () => "https://umpire.test",
         database: world.database,
         clock: world.clock,
         ids: world.ids,
@@ -342,9 +343,7 @@ describe("spend controls", () => {
     await controls(null, null, null)
     const [rules] = await row({ count: integer }).all(
       world.database,
-      "SELECT count(*)::int AS count FROM alert_rules WHERE organization_id = $1",
-      [world.organizationId],
-    )
+    )`SELECT count(*)::int AS count FROM alert_rules WHERE organization_id = ${world.organizationId}`
     expect(rules?.count).toBe(0)
   })
 })
@@ -387,12 +386,27 @@ describe("usage spend", () => {
   })
 })
 
-test("a payment method is removed, and set up again", async () => {
+test("a payment method is removed, automatic refills with it, and set up again without them", async () => {
+  await world.set({ autoRefillEnabled: true })
   expect((await world.call("DELETE", `${account}/payment_method`)).status).toBe(204)
   expect((await world.call("GET", account)).data.has_default_payment_method).toBe(false)
   const made = await world.call("POST", `${account}/payment_method`)
   expect(made.data).toEqual({ setup_url: null, payment_method_description: "Test card ending in 4242" })
-  expect((await world.call("GET", account)).data.has_default_payment_method).toBe(true)
+  const again = (await world.call("GET", `${account}?include=auto_refill`)).data
+  expect([again.has_default_payment_method, again.auto_refill.enabled]).toEqual([true, false])
+})
+
+test("what moved the balance is listed from the starting credit on, newest first and by pages; usage is not", async () => {
+  await world.use(7n)
+  const { data: bought } = await world.call("POST", `${account}/refill`, { amount_in_cents: 1000 })
+  const path = `${account}/credit_movements`
+  const [newest, oldest] = (await world.call("GET", path)).data
+  expect(newest).toMatchObject({ kind: "purchase", amount_cents: 1000, purchase_id: bought.id })
+  expect(oldest).toMatchObject({ kind: "credit", amount_cents: 10_000, note: "Starting credit" })
+  const first = await world.call("GET", `${path}?limit=1`)
+  expect(first.data).toEqual([newest])
+  expect((await world.call("GET", `${path}?cursor=${newest.id}`)).data[0]).not.toEqual(newest)
+  expect((await world.call("GET", `${path}?cursor=x`)).status).toBe(400)
 })
 
 test("charges are purged when they are old, and the ledger keeps what they came to", async () => {
@@ -403,9 +417,7 @@ test("charges are purged when they are old, and the ledger keeps what they came 
   expect(await purgeCharges(world.database, before, 1_000_000)).toBeGreaterThan(0)
   const left = await row({ amount_ticks: bigint }).all(
     world.database,
-    "SELECT amount_ticks FROM charges WHERE billing_account_id = $1",
-    [world.accountId],
-  )
+  )`SELECT amount_ticks FROM charges WHERE billing_account_id = ${world.accountId}`
   expect(left.map(({ amount_ticks }) => amount_ticks)).toEqual([8n])
   const [check] = (await checkLedgers(world.database)).filter(
     ({ billingAccountId }) => billingAccountId === world.accountId,

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { type BrowserContext, type BrowserContextOptions, type Page, chromium } from "playwright-core"
-import { keptFolder } from "./run-folder.ts"
+import { installMs, keptFolder } from "./run-folder.ts"
 
 const named = process.env["UMPIRE_TEST_CHROMIUM"]
 /** The shell has no window and takes a quarter less processor time for the same pages. */
@@ -23,8 +23,7 @@ const flags = [
 ]
 
 /** How long a thing may take to appear on a busy machine. */
-const patienceMs = 120_000
-const installMs = 900_000
+const patienceMs = 60_000
 
 export interface Browser {
   readonly context: BrowserContext

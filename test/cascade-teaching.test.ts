@@ -102,7 +102,7 @@ async function teach(set_id: string): Promise<SetJob> {
     .poll(
       async () => (job = await client.getQuestionSetJob({ params: { ...params, job_id: job.id } })).state,
       {
-        timeout: 600_000,
+        timeout: 60_000,
       },
     )
     .not.toMatch(/queued|running/)
@@ -123,6 +123,8 @@ test("teaching asks every stage, reports what the cascade will do, and the casca
   expect(error).toBeNull()
   const { version, cascade, questions } = result as TeachResult
   expect(version).toBe(2)
+  const label = { ...at, set_id: "flagged", label: "production" }
+  await client.putQuestionSetLabel({ params: label, body: { version: 2 } })
   expect(cascade?.stages.map(({ model }) => model)).toEqual(["umpire-decide", "large"])
   const [small, dear] = cascade?.stages ?? []
   expect(dear).toMatchObject({ accuracy: 1, cost_usd: "0.001" })
@@ -163,7 +165,7 @@ test("frozen cases are checked by the stages that answer live requests", async (
   let job = await client.checkQuestionSet({ params: at, body: { version: "2" } })
   await expect
     .poll(async () => (job = await client.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
-      timeout: 600_000,
+      timeout: 60_000,
     })
     .toBe("succeeded")
   expect(job.result).toMatchObject({ cases: 1, passed: 1, failed: 0 })

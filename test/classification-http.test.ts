@@ -87,7 +87,6 @@ describe("limits", () => {
 
   test.each(goodClassificationInputs)(
     "$endpoint: $name is accepted",
-    { timeout: 900_000 },
     async ({ endpoint, body, beyondModel }) => {
       const response = await send(endpoint, body("micro-long"), { "content-type": "application/json" })
       const reply = (await response.json()) as { error?: { code: string } }

@@ -10,7 +10,7 @@ export function batchTests(scene: Scene): void {
       .setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(content) })
   const downloaded = async (button: string): Promise<string> => {
     const download = scene.page.waitForEvent("download")
-    await scene.click(button)
+    await scene.page.getByRole("button", { name: button, exact: true }).click()
     return readFileSync((await (await download).path()) ?? "", "utf8")
   }
 
@@ -21,14 +21,22 @@ export function batchTests(scene: Scene): void {
     await scene.click("New batch")
     await upload("open.csv", 'id,message\n1,fine\n2,"never closed\n3,x')
     await scene.page.getByText("Line 3, column 2: a quote is opened and never closed.").waitFor()
-    await upload("latin.csv", Buffer.from("id,message\n1,caf\u00e9", "latin1"))
-    await scene.page.getByText("Line 2, character 6: this is not UTF-8.").waitFor()
+    const preview = scene.page.getByRole("group", { name: "Preview" })
+    for (const [mark, separator, encoding] of [
+      ["", ";", "latin1"],
+      ["", "\t", "utf8"],
+      ["\ufeff", ",", "utf8"],
+    ] as const) {
+      const lines = [`${mark}id${separator}message`, `1${separator}Grüße aus Köln`]
+      await upload("table.csv", Buffer.from(lines.join("\n"), encoding))
+      await preview.getByRole("columnheader", { name: "id", exact: true }).waitFor()
+      await preview.getByRole("cell", { name: "Grüße aus Köln" }).waitFor()
+    }
     await upload(
       "tickets.csv",
       "id,message\n1,I want my money back.\n2,Thank you!\n3, \n4,Where is my parcel?",
     )
     // What is chosen comes first.
-    const preview = scene.page.getByRole("group", { name: "Preview" })
     await expect
       .poll(async () => await preview.getByRole("columnheader").allTextContents())
       .toEqual(["messagetext", "id"])
@@ -63,8 +71,28 @@ export function batchTests(scene: Scene): void {
     await answers.getByRole("link", { name: "request" }).first().click()
     await scene.page.getByRole("heading", { name: "Request", level: 1 }).waitFor()
     await scene.open("batches")
-    await scene.page.getByRole("table", { name: "Batches" }).getByText("3 of 3").waitFor()
+    const list = scene.page.getByRole("table", { name: "Batches" })
+    await list.getByText("3 of 3").waitFor()
     await expect.poll(async () => await scene.problems()).toEqual([])
+    await scene.pick("Actions for tickets.csv", "Rename")
+    await scene.dialog().getByLabel("Name").fill("Letters of May")
+    await scene.submit("Save")
+    await list.getByRole("link", { name: "Letters of May" }).waitFor()
+    await scene.page.getByLabel("Name").fill("of june")
+    await scene.page.getByText("No batch has this name and state").waitFor()
+    await scene.page.getByLabel("Name").fill("of may")
+    await scene.page.getByLabel("State").selectOption("Completed")
+    await list.getByRole("link", { name: "Letters of May" }).waitFor()
+    await scene.expectSound()
+    await scene.pick("Actions for Letters of May", "Delete")
+    await scene.submit("Delete")
+    await scene.page.getByText("No batch has this name and state").waitFor()
+    // The list is read again every few seconds, so it may know before the files have gone.
+    const files = async (): Promise<string> => {
+      const headers = { authorization: `Bearer ${scene.server.key}` }
+      return await (await fetch(`${scene.server.url}/v1/files`, { headers })).text()
+    }
+    await expect.poll(files).not.toContain("tickets.csv")
     expect(scene.complaints).toEqual([])
   })
 

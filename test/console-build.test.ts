@@ -11,10 +11,12 @@ let sources: string[] = []
 
 beforeAll(() => {
   buildConsole()
-  sources = readFileSync(join(root, "console", "dist", ".sources"), "utf8").split("\n")
+  const made = ["dist", "dist/browser"].map((name) => join(root, "console", name, ".sources"))
+  sources = [...new Set(made.flatMap((file) => readFileSync(file, "utf8").split("\n")))]
 })
 beforeEach(() => {
-  const parts = ["console/dist", "console/public", "console/vite.config.ts", "package-lock.json"]
+  const settings = ["console/vite.config.ts", "console/browser.vite.config.ts", "package-lock.json"]
+  const parts = ["console/dist", "console/public", ...settings]
   for (const part of [...sources, ...parts]) {
     mkdirSync(dirname(join(folder, part)), { recursive: true })
     cpSync(join(root, part), join(folder, part), { recursive: true })
@@ -32,6 +34,8 @@ test.each([
   "console/index.html",
   "console/public/theme.js",
   "console/vite.config.ts",
+  "console/browser.vite.config.ts",
+  "src/library/browser-worker.ts",
   "src/contract/table.ts",
   "src/scoring/evaluation.ts",
   "src/gateway/routing/plan.ts",

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Scene } from "./console-scene.ts"
 
 const run = promisify(execFile)
-const answerMs = 600_000
+const answerMs = 60_000
 /** What quoting gets wrong first. */
 const awkward = 'It\'s "late" \\ $HOME `date` ${1} %s\n</script> {"a": null} é 🎈'
 const hasPython = spawnSync("python3", ["--version"]).status === 0
@@ -32,7 +32,7 @@ export function codeTests(scene: Scene): void {
       folder = mkdtempSync(join(out, "code-"))
       await scene.open("playground")
       await scene.pick("Examples", "Support ticket")
-      await scene.page.getByLabel("Evidence text").fill(awkward)
+      await scene.page.getByLabel("Text to judge").fill(awkward)
       await scene.page.getByLabel(api).check()
       await scene.click(/^Code$/)
       for (const { name, file } of languages) {

@@ -70,7 +70,7 @@ export function fleetTests(scene: Scene): void {
       await gateways.getByText(url).waitFor()
       const models = scene.page.getByRole("table", { name: "Models in memory" })
       await models
-        .getByRole("row", { name: /umpire-decide/ })
+        .getByRole("row", { name: /umpire-decide(?!-)/ })
         .getByText("loaded", { exact: true })
         .waitFor()
       expect(new URL(scene.page.url()).hash).toBe("")
@@ -94,7 +94,7 @@ export function fleetTests(scene: Scene): void {
     const drained = new Set<string>()
     const page = await openFleetPage({
       port: 0,
-      pages: await loadPages(join(root, "console", "dist"), "/fleet.html"),
+      pages: await loadPages(join(root, "console", "dist"), { entry: "/fleet.html" }),
       client: {
         getFleet: async () => ({
           drained_workers: [...drained],

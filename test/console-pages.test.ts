@@ -120,6 +120,20 @@ test("the command palette goes anywhere by keyboard", async () => {
   await scene.page.getByRole("heading", { name: "API keys", level: 1 }).waitFor()
 })
 
+test("a question mark lists the shortcuts, except where one writes", async () => {
+  await scene.open("settings")
+  await scene.page.keyboard.press("?")
+  const list = scene.page.getByRole("dialog", { name: "Keyboard shortcuts" })
+  await list.getByRole("region", { name: "Review" }).getByText("Not sure").waitFor()
+  await scene.expectSound()
+  await scene.page.keyboard.press("Escape")
+  await list.waitFor({ state: "detached" })
+  await scene.page.keyboard.press("Control+k")
+  await scene.page.keyboard.type("what?")
+  await expect.poll(async () => await scene.dialog().getByRole("combobox").inputValue()).toBe("what?")
+  await expect.poll(async () => await list.count()).toBe(0)
+})
+
 test("the command palette finds actions, keys, people and requests", async () => {
   const choose = async (text: string): Promise<void> => {
     await scene.page.keyboard.press("Control+k")
@@ -141,7 +155,7 @@ test("the command palette finds actions, keys, people and requests", async () =>
   await choose("seq_unheard")
   await scene.page.getByText("No such request").waitFor()
   await scene.page.keyboard.press("Control+k")
-  await expect.poll(async () => await scene.problems()).toEqual([])
+  await scene.expectSound()
   await scene.dialog().getByRole("combobox").fill("qqqq")
   await scene.page.getByText("No results for “qqqq”.").waitFor()
 })

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect } from "vitest"
 import { type Browser, openBrowser } from "./browser.ts"
 import { consolePages, signIn, startConsoleServer } from "./console.ts"
 import type { TestServer } from "./server.ts"
+import { installMs } from "./run-folder.ts"
 
 export interface Scene {
   readonly server: TestServer
@@ -43,7 +44,7 @@ export const phone = { width: 390, height: 844 }
 export function useScene(): Scene {
   // Filled before any test runs.
   const scene = {} as Scene
-  beforeAll(async () => void Object.assign(scene, await openScene()))
+  beforeAll(async () => void Object.assign(scene, await openScene()), installMs)
   afterAll(async () => await scene.close())
   beforeEach(() => {
     scene.complaints.length = 0
@@ -76,8 +77,7 @@ async function openScene(): Promise<Scene> {
       .waitFor({ state: "detached" })
   const problems = async (rules: readonly string[] = []): Promise<string[]> =>
     await seriousProblems(page, rules)
-  const overflow = async (): Promise<unknown> =>
-    await page.evaluate("document.documentElement.scrollWidth - document.body.offsetWidth")
+  const overflow = async (): Promise<unknown> => await overflowOf(page)
   return {
     server,
     browser,
@@ -112,13 +112,7 @@ async function openScene(): Promise<Scene> {
     overflow,
     expectSound: async () => {
       await settled()
-      await page.emulateMedia({ colorScheme: "light" })
-      await expect.poll(async () => await problems()).toEqual([])
-      await page.emulateMedia({ colorScheme: "dark" })
-      await expect.poll(async () => await problems(["color-contrast"])).toEqual([])
-      await page.setViewportSize(phone)
-      await expect.poll(overflow).toBe(0)
-      await page.setViewportSize(desktop)
+      await expectSoundPage(page)
       expect(await page.evaluate("window.hacked")).toBeUndefined()
       expect(complaints).toEqual([])
     },
@@ -127,6 +121,20 @@ async function openScene(): Promise<Scene> {
       await server.stop()
     },
   }
+}
+
+const overflowOf = async (page: Page): Promise<unknown> =>
+  await page.evaluate("document.documentElement.scrollWidth - document.body.offsetWidth")
+
+/** Accessible in the light and the dark, and no wider than a phone; of any page, as it stands. */
+export async function expectSoundPage(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: "light" })
+  await expect.poll(async () => await seriousProblems(page, [])).toEqual([])
+  await page.emulateMedia({ colorScheme: "dark" })
+  await expect.poll(async () => await seriousProblems(page, ["color-contrast"])).toEqual([])
+  await page.setViewportSize(phone)
+  await expect.poll(async () => await overflowOf(page)).toBe(0)
+  await page.setViewportSize(desktop)
 }
 
 async function seriousProblems(page: Page, rules: readonly string[]): Promise<string[]> {

@@ -8,12 +8,15 @@ import { join } from "node:path"
 import type { Locator, Page } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createClient } from "../src/contract/client.ts"
+import { codeAt, stepAt } from "../src/control/totp.ts"
+import { secretOf } from "./authenticator-app.ts"
 import { type Browser, openBrowser } from "./browser.ts"
 import { owner, signIn, startConsoleServer } from "./console.ts"
-import { watchFor } from "./console-scene.ts"
+import { expectSoundPage, watchFor } from "./console-scene.ts"
 import { prepareDirectory } from "./database.ts"
 import { freePort } from "./free-port.ts"
 import { startServer, type TestServer } from "./server.ts"
+import { installMs } from "./run-folder.ts"
 
 let server: TestServer
 let browser: Browser
@@ -27,7 +30,7 @@ beforeAll(async () => {
   browser = await openBrowser()
   page = browser.context.pages()[0] ?? (await browser.context.newPage())
   orgId = await signIn(page, server.url)
-})
+}, installMs)
 afterAll(async () => {
   await browser.close()
   await server.stop()
@@ -177,7 +180,7 @@ test("a session that ends under a page is renewed in place, with what was typed 
 
 test("a server that restarts is waited for calmly, and the page goes on", async () => {
   await page.goto(`${server.url}/o/${orgId}/playground`)
-  await page.getByLabel("Evidence text").fill("Kept through the restart.")
+  await page.getByLabel("Text to judge").fill("Kept through the restart.")
   const port = new URL(server.url).port
   await server.stop()
   await click("Decide")
@@ -186,13 +189,13 @@ test("a server that restarts is waited for calmly, and the page goes on", async 
   server = await startServer({ dataDirectory, env: { UMPIRE_PORT: port } })
   await reconnected()
   await expect
-    .poll(async () => await page.getByLabel("Evidence text").inputValue())
+    .poll(async () => await page.getByLabel("Text to judge").inputValue())
     .toBe("Kept through the restart.")
   await click("Decide")
   await page.getByRole("status", { name: "Result" }).getByText("Recorded as").waitFor()
 })
 
-const evidence = (): Locator => page.getByLabel("Evidence text")
+const evidence = (): Locator => page.getByLabel("Text to judge")
 const decideOn = async (text: string): Promise<void> => {
   await evidence().fill(text)
   const answered = page.waitForResponse((response) => response.url().endsWith("/decisions"))
@@ -286,11 +289,13 @@ describe("two users of one browser", () => {
   })
 })
 
+const newPassword = "a better password"
+
 test("a password is changed, and the old one no longer signs in", async () => {
   await page.goto(`${server.url}/o/${orgId}/settings`)
   const panel = page.getByRole("region", { name: "Your password" })
   await panel.getByLabel("Current password").fill("not it")
-  await panel.getByLabel("New password").fill("a better password")
+  await panel.getByLabel("New password").fill(newPassword)
   await panel.getByRole("button", { name: "Set password" }).click()
   await panel.getByText("the current password is not right").waitFor()
   await panel.getByLabel("Current password").fill(owner.password)
@@ -302,6 +307,145 @@ test("a password is changed, and the old one no longer signs in", async () => {
     body: JSON.stringify(owner),
   })
   expect(old.status).toBe(401)
+})
+
+const door = async (): Promise<void> => {
+  await browser.context.clearCookies()
+  await page.goto(server.url)
+  await page.getByLabel("Email").fill(owner.email)
+}
+
+test("a forgotten password leads to the operator, with the command for the address", async () => {
+  const guest = await browser.openElsewhere()
+  await guest.goto(server.url)
+  await guest.getByLabel("Email").fill(owner.email)
+  await guest.getByRole("button", { name: "Forgot your password?" }).click()
+  await guest.getByText(`umpire users reset ${owner.email}`).waitFor()
+  await expectSoundPage(guest)
+  await guest.getByRole("button", { name: "Back to sign in" }).click()
+  const options = { json: { data: { single_sign_on: false, password_reset: "mail" } } }
+  await guest.route("**/v1/session/options", async (route) => await route.fulfill(options))
+  const asked: unknown[] = []
+  await guest.route("**/v1/session/reset", async (route) => {
+    asked.push(route.request().postDataJSON())
+    await route.fulfill({ status: 204 })
+  })
+  await guest.reload()
+  await guest.getByLabel("Email").fill(owner.email)
+  await guest.getByRole("button", { name: "Forgot your password?" }).click()
+  await guest.getByRole("button", { name: "Send me a link" }).click()
+  await guest.getByText("the link is on its way").waitFor()
+  expect(asked).toEqual([{ email: owner.email }])
+  // Where the link of the mail leads to; this one was never sent.
+  await guest.goto(`${server.url}/sign-in#reset=never-sent`)
+  await guest.getByLabel("New password").fill("a new password")
+  await expectSoundPage(guest)
+  await guest.getByRole("button", { name: "Set password and sign in" }).click()
+  await guest.getByText("the link is unknown, used or expired").waitFor()
+  expect(guest.url()).not.toContain("never-sent")
+  await guest.context().close()
+})
+
+test("two-factor sign-in is set up, asked for, recovered from and switched off", async () => {
+  await page.goto(`${server.url}/o/${orgId}/settings`)
+  const panel = page.getByRole("region", { name: "Two-factor sign-in" })
+  const dialog = page.getByRole("dialog")
+  await panel.getByRole("button", { name: "Set up" }).click()
+  await dialog.getByLabel("Current password").fill("not it")
+  await dialog.getByRole("button", { name: "Continue" }).click()
+  await dialog.getByText("the current password is not right").waitFor()
+  await dialog.getByLabel("Current password").fill(newPassword)
+  await dialog.getByRole("button", { name: "Continue" }).click()
+  const key = ((await dialog.getByLabel("Key for the app").textContent()) ?? "").replaceAll(" ", "")
+  const code = (ahead: number): string => codeAt(secretOf(key), stepAt(Date.now()) + ahead)
+  const codeField = page.getByLabel("Code of your authenticator app")
+  await dialog.getByRole("img", { name: "QR code of the key" }).waitFor()
+  await expectSoundPage(page)
+  await codeField.fill("000000")
+  await dialog.getByRole("button", { name: "Switch on" }).click()
+  await dialog.getByText("the code is not right").waitFor()
+  await codeField.fill(code(-1))
+  await dialog.getByRole("button", { name: "Switch on" }).click()
+  const codes = dialog.getByRole("list", { name: "Recovery codes" }).getByRole("listitem")
+  await codes.last().waitFor()
+  const recovery = await codes.allTextContents()
+  expect(recovery).toHaveLength(10)
+  await expectSoundPage(page)
+  await dialog.getByRole("button", { name: "I have kept them" }).click()
+  await panel.getByText("10 recovery codes left").waitFor()
+
+  await door()
+  await page.getByLabel("Password").fill(newPassword)
+  expect(await codeField.count()).toBe(0)
+  await click("Sign in")
+  await codeField.fill(recovery[0]?.toUpperCase() ?? "")
+  await click("Sign in")
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
+  await door()
+  await page.getByLabel("Password").fill(newPassword)
+  await click("Sign in")
+  await codeField.fill(recovery[0] ?? "")
+  await click("Sign in")
+  await page.getByText("the code is not right, or was used already").waitFor()
+  await codeField.fill(code(0))
+  await click("Sign in")
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
+
+  await page.goto(`${server.url}/o/${orgId}/settings`)
+  await panel.getByText("9 recovery codes left").waitFor()
+  await panel.getByRole("button", { name: "Switch off" }).click()
+  await codeField.fill(recovery[1] ?? "")
+  await dialog.getByRole("button", { name: "Switch off" }).click()
+  await panel.getByRole("button", { name: "Set up" }).waitFor()
+})
+
+test("a passkey is added under Settings, signs in, and is removed", async () => {
+  // Browsers use passkeys at a host name only.
+  const url = server.url.replace("127.0.0.1", "localhost")
+  const guest = await browser.openElsewhere()
+  const device = await guest.context().newCDPSession(guest)
+  await device.send("WebAuthn.enable")
+  await device.send("WebAuthn.addVirtualAuthenticator", {
+    options: {
+      protocol: "ctap2",
+      transport: "internal",
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+    },
+  })
+  const press = async (name: string): Promise<void> =>
+    await guest.getByRole("button", { name, exact: true }).click()
+  await guest.goto(url)
+  await guest.getByLabel("Email").fill(owner.email)
+  await guest.getByLabel("Password").fill(newPassword)
+  await press("Sign in")
+  await guest.getByRole("heading", { name: "Playground" }).waitFor()
+  await guest.goto(`${url}/o/${orgId}/settings`)
+  await press("Add a passkey")
+  await guest.getByLabel("Current password", { exact: true }).last().fill(newPassword)
+  await guest.getByLabel("Name", { exact: true }).last().fill("Ada's phone")
+  await press("Continue on this device")
+  const list = guest.getByRole("list", { name: "Passkeys" })
+  await list.getByText("not used yet").waitFor()
+  await expectSoundPage(guest)
+  await guest.context().clearCookies()
+  await guest.goto(url)
+  await press("Use a passkey")
+  await guest.getByRole("heading", { name: "Playground" }).waitFor()
+  await guest.goto(`${url}/o/${orgId}/settings`)
+  await list.getByText("used just now").waitFor()
+  await press("Remove Ada's phone")
+  await guest.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click()
+  await list.waitFor({ state: "detached" })
+  await guest.context().clearCookies()
+  await guest.goto(url)
+  await press("Use a passkey")
+  await guest.getByText("the passkey is unknown").waitFor()
+  await guest.context().close()
+  // At the address of the machine, Settings lead to where passkeys work.
+  await page.goto(`${server.url}/o/${orgId}/settings`)
+  await page.getByRole("link", { name: `open this page at ${url}` }).waitFor()
 })
 
 test("signing out ends the session on the server too", async () => {

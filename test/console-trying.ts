@@ -30,11 +30,36 @@ export function tryingTests(scene: Scene): void {
       await expect
         .poll(async () => await answer(3).textContent())
         .toMatch(/Confidence [\d.<>]+%: how closely the levels gather/)
+      // What such a probability has been worth: one line for each answer.
+      const worth = scene.page.getByText(
+        /answers as sure as this are right\. Stated and true shares were \d points apart/,
+      )
+      await expect.poll(async () => await worth.count()).toBe(3)
       await scene.click("Collapse all")
+      await scene.click("Copy answers")
+      await expect
+        .poll(async () => await scene.page.evaluate("navigator.clipboard.readText()"))
+        .toMatch(
+          /^[^\t\n]+\t(?:Yes|No) \([\d.<>]+%\)\n[^\t\n]+\t[^\t\n]+ \([\d.<>]+%\)\n[^\t\n]+\t[^\t\n]+ of 2\)/,
+        )
       const result = scene.page.getByRole("status", { name: "Result" })
       await expect
         .poll(async () => await result.textContent())
         .toMatch(/Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0\d+umpire-decide/)
+    })
+
+    test("what the model is bad at is said where the question looks like it, and System One is explained", async () => {
+      const care = scene.page.getByRole("note", { name: "Take care" })
+      await expect.poll(async () => await care.count()).toBe(0)
+      await scene.page
+        .getByLabel("Text to judge")
+        .fill("Ich warte seit drei Wochen und niemand ruft mich zurück, was ist los?")
+      await care.getByText("less often right at texts in another language than English").waitFor()
+      await scene.page.getByLabel("System One").check()
+      await scene.page.getByText("System One is another form of the same request").waitFor()
+      await scene.page.getByLabel("Decisions", { exact: true }).check()
+      await scene.pick("Examples", "Support ticket")
+      await expect.poll(async () => await care.count()).toBe(0)
     })
 
     test("questions and options are added, ordered and removed", async () => {
@@ -118,9 +143,27 @@ export function tryingTests(scene: Scene): void {
       await scene.page.getByLabel("Decisions").check()
     })
 
+    test("what is run in this browser is answered without a word to the gateway", async () => {
+      await scene.open("playground")
+      await scene.pick("Examples", "Support ticket")
+      const asked: string[] = []
+      scene.page.on("request", (request) => void asked.push(new URL(request.url()).pathname))
+      await scene.page.getByLabel("Run in this browser").check()
+      await scene.click("Decide")
+      const result = scene.page.getByRole("status", { name: "Result" })
+      await result.getByText("umpire-decide-small").waitFor()
+      expect(await result.getByRole("link", { name: /^seq_/ }).count()).toBe(0)
+      expect(asked).toContain("/browser/umpire-decide-small.onnx")
+      expect(asked.filter((path) => path.startsWith("/v1/decisions"))).toEqual([])
+      await scene.page.getByLabel("Run in this browser").uncheck()
+      await scene.click("Decide")
+      await result.getByRole("link", { name: /^seq_/ }).waitFor()
+      expect(asked).toContain("/v1/decisions")
+    })
+
     test("code, link and history bring the same request elsewhere and back", async () => {
       await scene.open("playground")
-      await scene.page.getByLabel("Evidence text").fill("A very particular piece of evidence.")
+      await scene.page.getByLabel("Text to judge").fill("A very particular piece of evidence.")
       await scene.click(/^Code$/)
       await scene.page.getByLabel("Python").check()
       await expect
@@ -133,24 +176,39 @@ export function tryingTests(scene: Scene): void {
       const shared = String(await scene.page.evaluate("navigator.clipboard.readText()"))
       await scene.click("Decide")
       await answered()
-      await scene.page.getByLabel("Evidence text").fill("Something else.")
+      await scene.page.getByLabel("Text to judge").fill("Something else.")
       await scene.page.goto("about:blank")
       await scene.page.goto(shared)
-      await scene.expectValue("Evidence text", "A very particular piece of evidence.")
+      await scene.expectValue("Text to judge", "A very particular piece of evidence.")
       // Pasted into the open page, again and again: it replaces the draft, which can be had back.
       for (const draft of ["Something else.", "And something else."]) {
-        await scene.page.getByLabel("Evidence text").fill(draft)
+        await scene.page.getByLabel("Text to judge").fill(draft)
         await scene.page.goto(shared)
-        await scene.expectValue("Evidence text", "A very particular piece of evidence.")
+        await scene.expectValue("Text to judge", "A very particular piece of evidence.")
         await scene.click("Undo")
-        await scene.expectValue("Evidence text", draft)
+        await scene.expectValue("Text to judge", draft)
       }
       await scene.page.goto(shared)
-      await scene.expectValue("Evidence text", "A very particular piece of evidence.")
-      await scene.page.getByLabel("Evidence text").fill("Something else.")
+      await scene.expectValue("Text to judge", "A very particular piece of evidence.")
+      await scene.page.getByLabel("Text to judge").fill("Something else.")
       await scene.click("History")
       await scene.dialog().getByText("A very particular piece").first().click()
-      await scene.expectValue("Evidence text", "A very particular piece of evidence.")
+      await scene.expectValue("Text to judge", "A very particular piece of evidence.")
+    })
+
+    test("undo brings back the removed question alone, and is offered until the next edit", async () => {
+      const questions = (): Locator => scene.page.getByRole("region", { name: /^Question \d/ })
+      await scene.open("playground")
+      await scene.pick("Examples", "Support ticket")
+      await scene.pick("Actions for question 1", "Remove")
+      await expect.poll(async () => await questions().count()).toBe(2)
+      await scene.click("Undo")
+      await expect.poll(async () => await questions().count()).toBe(3)
+      await scene.pick("Actions for question 1", "Remove")
+      await scene.page.getByRole("button", { name: "Undo" }).waitFor()
+      await scene.page.getByLabel("Text to judge").fill("Written since.")
+      await scene.page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached" })
+      await scene.expectValue("Text to judge", "Written since.")
     })
 
     test("where the browser refuses to copy, the link is there to copy by hand", async () => {
@@ -165,20 +223,20 @@ export function tryingTests(scene: Scene): void {
       await scene.page.getByText("The browser did not allow this page to copy.").waitFor()
       const selected = String(await scene.page.evaluate("getSelection().toString()"))
       expect(selected).toBe(await text.inputValue())
-      await expect.poll(async () => await scene.problems()).toEqual([])
+      await scene.expectSound()
       await scene.submit("Done")
       await expect.poll(async () => await scene.page.getByText("Link copied").count()).toBe(0)
     })
 
     test("a file becomes evidence, and one that is not text is refused in words", async () => {
       await scene.open("playground")
-      const picker = scene.page.getByLabel("Evidence file")
+      const picker = scene.page.getByLabel("Text file")
       await picker.setInputFiles({
         name: "letter.txt",
         mimeType: "text/plain",
         buffer: Buffer.from("Dear umpire"),
       })
-      await scene.expectValue("Evidence text", "Dear umpire")
+      await scene.expectValue("Text to judge", "Dear umpire")
       await picker.setInputFiles({
         name: "photo.png",
         mimeType: "image/png",
@@ -189,12 +247,12 @@ export function tryingTests(scene: Scene): void {
 
     test("what is missing is said before asking, and what the server refuses after", async () => {
       await scene.open("playground")
-      await scene.page.getByLabel("Evidence text").fill(" ")
-      await scene.page.getByText("Give some evidence").waitFor()
+      await scene.page.getByLabel("Text to judge").fill(" ")
+      await scene.page.getByText("Give a text").waitFor()
       await expect
         .poll(async () => await scene.page.getByRole("button", { name: "Decide" }).isDisabled())
         .toBe(true)
-      await scene.page.getByLabel("Evidence text").fill("a")
+      await scene.page.getByLabel("Text to judge").fill("a")
       await scene.page.getByLabel("Model", { exact: true }).selectOption("umpire-reserved")
       await scene.click("Decide")
       await scene.page.getByRole("alert").getByText("Cannot").waitFor()
@@ -240,10 +298,31 @@ export function tryingTests(scene: Scene): void {
   test("chat shows the answer as it is written, and stops", async () => {
     await scene.open("chat")
     await scene.page.getByText("Instructions and settings").click()
-    await scene.page.getByLabel("Most tokens").fill("12")
     await scene.page.getByLabel("Message").fill("Say hello.")
+    await scene.page.getByLabel("Most tokens").fill("many")
+    await scene.page.getByRole("alert").getByText("Most tokens: A whole number is needed.").waitFor()
+    expect(await scene.page.getByRole("button", { name: "Send" }).isDisabled()).toBe(true)
+    await scene.page.getByLabel("Most tokens").fill("2")
     await scene.page.getByLabel("Message").press("Enter")
-    await scene.page.getByText(/tokens in, \d+ out/).waitFor()
-    await expect.poll(async () => await scene.page.getByRole("log").getByText("The model").count()).toBe(1)
+    await scene.page.getByText(/tokens in, 2 out/).waitFor()
+    await scene.page.getByText("The answer was cut off at 2 tokens").waitFor()
+    const log = scene.page.getByRole("log")
+    await expect.poll(async () => await log.getByText("The model").count()).toBe(1)
+    await log.getByRole("button", { name: "Copy answer" }).click()
+    const copied = async (): Promise<string> =>
+      String(await scene.page.evaluate("navigator.clipboard.readText()"))
+    await expect
+      .poll(async () => ((await log.textContent()) ?? "").includes((await copied()).trim()))
+      .toBe(true)
+    await scene.expectSound()
+    // The conversation waits while another page is looked at, and goes on with another model.
+    await scene.open("models")
+    const model = scene.page.getByRole("article", { name: "smollm2-135m-instruct" })
+    await model.getByRole("button", { name: "Chat" }).click()
+    await log.getByText("Say hello.").waitFor()
+    const asked = scene.page.getByLabel("Model", { exact: true })
+    await expect.poll(async () => await asked.inputValue()).toBe("smollm2-135m-instruct")
+    await scene.click("New chat")
+    await scene.page.getByText("Say something").waitFor()
   })
 }

@@ -7,7 +7,7 @@ import { type Scene, watchFor } from "./console-scene.ts"
 export function writingTests(scene: Scene): void {
   const focused = (): Locator => scene.page.locator(":focus")
   const label = async (): Promise<string | null> => await focused().getAttribute("aria-label")
-  const evidence = (): Locator => scene.page.getByLabel("Evidence text")
+  const evidence = (): Locator => scene.page.getByLabel("Text to judge")
   const options = async (): Promise<string[]> =>
     await scene.page
       .getByRole("group", { name: "options of question 1" })
@@ -87,7 +87,7 @@ export function writingTests(scene: Scene): void {
       await scene.pick("Examples", "Moderation")
       await expect.poll(async () => await evidence().inputValue()).not.toBe("Mine alone.")
       await scene.click("Undo")
-      await scene.expectValue("Evidence text", "Mine alone.")
+      await scene.expectValue("Text to judge", "Mine alone.")
       const told = await watchFor(scene.page, "button", "Link copied")
       await scene.click("Share")
       await told()
@@ -96,9 +96,9 @@ export function writingTests(scene: Scene): void {
       await scene.page.goto("about:blank")
       await scene.page.goto(shared)
       await scene.page.getByText("The link replaced your draft.").waitFor()
-      await scene.expectValue("Evidence text", "Mine alone.")
+      await scene.expectValue("Text to judge", "Mine alone.")
       await scene.click("Undo")
-      await scene.expectValue("Evidence text", "Written since.")
+      await scene.expectValue("Text to judge", "Written since.")
       const before = await scene.page.getByRole("region", { name: /^Question \d/ }).count()
       await scene.pick("Actions for question 1", "Remove")
       await scene.click("Undo")
@@ -107,7 +107,7 @@ export function writingTests(scene: Scene): void {
         .toBe(before)
       await scene.click("Clear")
       await scene.click("Undo")
-      await scene.expectValue("Evidence text", "Written since.")
+      await scene.expectValue("Text to judge", "Written since.")
       await scene.click("Dismiss")
     })
 
@@ -118,14 +118,14 @@ export function writingTests(scene: Scene): void {
       await other.goto(scene.page.url())
       // A new tab begins where the last one was.
       await expect
-        .poll(async () => await other.getByLabel("Evidence text").inputValue())
+        .poll(async () => await other.getByLabel("Text to judge").inputValue())
         .toBe("In the first tab.")
-      await other.getByLabel("Evidence text").fill("In the second tab.")
+      await other.getByLabel("Text to judge").fill("In the second tab.")
       await scene.page.reload()
-      await scene.expectValue("Evidence text", "In the first tab.")
+      await scene.expectValue("Text to judge", "In the first tab.")
       await other.reload()
       await expect
-        .poll(async () => await other.getByLabel("Evidence text").inputValue())
+        .poll(async () => await other.getByLabel("Text to judge").inputValue())
         .toBe("In the second tab.")
       await other.close()
     })
@@ -138,7 +138,7 @@ export function writingTests(scene: Scene): void {
       await scene.pick("Examples", "Support ticket")
       const places = async (): Promise<unknown[]> =>
         await Promise.all(
-          ["Evidence", "Answers", "Question 1", "Question 3"].map(
+          ["Text", "Answers", "Question 1", "Question 3"].map(
             async (name) => await scene.page.getByRole("region", { name, exact: true }).boundingBox(),
           ),
         )

@@ -61,10 +61,12 @@ export async function signIn(page: Page, url: string): Promise<string> {
 /** Every page of an organization, by its heading. */
 export const consolePages = [
   ["playground", "Playground"],
+  ["start", "Quick start"],
   ["chat", "Chat"],
   ["evaluate", "Evaluate"],
   ["batches", "Batches"],
   ["sets", "Question sets"],
+  ["review", "Review"],
   ["analytics", "Analytics"],
   ["requests", "Requests"],
   ["alerts", "Alerts"],

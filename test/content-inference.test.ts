@@ -10,7 +10,7 @@ import { bytesUnder } from "./written-files.ts"
 
 const said = ["It was", " ann@example.com", " indeed"]
 const embedding = "all-minilm-l6-v2"
-const eventually = { timeout: 600_000, interval: 50 }
+const eventually = { timeout: 60_000, interval: 50 }
 
 let folder: string
 let server: TestServer

@@ -36,7 +36,7 @@ export async function withContentKept(work: (scene: ContentScene) => Promise<voi
     const first = await TestGateway.start(options)
     await prepareAccount(fresh.url, balanceTicks)
     await first.end("SIGTERM")
-    const [organization] = await row({ id: text }).all(database, "SELECT id FROM organizations")
+    const [organization] = await row({ id: text }).all(database)`SELECT id FROM organizations`
     const organizationId = organization?.id ?? ""
     await putContentSettings(database, {
       organizationId,
@@ -82,8 +82,7 @@ export async function storedEvidence({
   const cipher = createContentCipher([key])
   const rows = await row({ seq_id: text, sealed: bytes }).all(
     database,
-    "SELECT seq_id, sealed FROM content WHERE state = 'kept'",
-  )
+  )`SELECT seq_id, sealed FROM content WHERE state = 'kept'`
   return new Map(
     rows.map(({ seq_id, sealed }) => {
       const text = cipher.open({ organizationId, seqId: seq_id }, sealed)
@@ -95,8 +94,7 @@ export async function storedEvidence({
 export async function countDropped({ database }: ContentScene): Promise<number> {
   const [found] = await row({ count: integer }).all(
     database,
-    "SELECT coalesce(sum(count), 0)::int AS count FROM content_dropped",
-  )
+  )`SELECT coalesce(sum(count), 0)::int AS count FROM content_dropped`
   return found?.count ?? 0
 }
 

@@ -3,12 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
+import { reviewCountMax } from "../src/contract/question-sets/review.ts"
 import { silentLog } from "../src/base/log.ts"
 import { purgeExpired } from "../src/control/upkeep.ts"
 import { ContentApplier, contentConsumer } from "../src/gateway/content/applier.ts"
 import { DroppedCounts } from "../src/gateway/content/dropped.ts"
 import { findContentStates } from "../src/store/content/content.ts"
-import type { ContentRecord } from "../src/store/content/record.ts"
+import type { ContentRecord } from "../src/store/content/journal.ts"
 import { openJournal } from "../src/store/journal/journal.ts"
 import { openTestDatabase } from "./database.ts"
 import { type SeededContent, cipher, seedContent } from "./kept-content.ts"
@@ -17,7 +18,7 @@ import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts
 import { bytesUnder } from "./written-files.ts"
 
 const dayMs = 24 * 3_600_000
-const eventually = { timeout: 600_000, interval: 50 }
+const eventually = { timeout: 60_000, interval: 50 }
 
 let platform: Platform
 let org: string
@@ -189,4 +190,46 @@ test("two reviewers label without seeing each other; their agreement is Cohen's 
     ["Text 2", { rude: false }],
     ["Text 3", { rude: false }],
   ])
+})
+
+test("equal texts wait for review once, and not once they are labelled", async () => {
+  const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+  const set = await call("POST", "/question_sets", { name: "mail", model: "open", questions: [rude] })
+  const setId = set.body.data.id as string
+  const path = "/question_sets/mail/review"
+  const waiting = async (): Promise<string[]> =>
+    (await call("GET", path)).body.data.map(({ evidence }: { evidence: string }) => evidence)
+  for (const evidence of ["Go away", "Thank you", "Go away", "Get lost"])
+    await seeded({ evidence, setId, verdict: "yes" })
+  expect((await waiting()).toSorted()).toEqual(["Get lost", "Go away", "Thank you"])
+  expect((await call("GET", `${path}/summary`)).body.data.open).toBe(3)
+  expect((await call("GET", "/review")).body.data).toEqual([{ set_id: setId, set_name: "mail", open: 3 }])
+  // Labelled elsewhere.
+  const rows = [{ input: "Thank you", labels: { rude: false } }]
+  expect((await call("POST", "/question_sets/mail/examples", { rows })).status).toBe(200)
+  expect((await waiting()).toSorted()).toEqual(["Get lost", "Go away"])
+  const [first] = (await call("GET", path)).body.data
+  await call("POST", `${path}/${first.id}`, { label: "yes" })
+  expect(await waiting()).toHaveLength(1)
+  expect((await call("GET", `${path}/summary`)).body.data.open).toBe(1)
+})
+
+test("the review over all sets counts what waits for the caller, up to a most, and names no set without", async () => {
+  const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+  const makeSet = async (name: string): Promise<string> =>
+    (await call("POST", "/question_sets", { name, model: "open", questions: [rude] })).body.data.id
+  const [short, long] = [await makeSet("b-short"), await makeSet("a-long")]
+  await makeSet("c-empty")
+  const one = await seeded({ evidence: "One", setId: short, verdict: "yes" })
+  await seeded({ evidence: "Two", setId: short, verdict: "yes" })
+  for (let n = 0; n <= reviewCountMax; n++)
+    await seeded({ evidence: `Text ${n}`, setId: long, verdict: "yes" })
+  const queues = async (who = bearer): Promise<unknown> =>
+    (await call("GET", "/review", undefined, who)).body.data
+  const all = { set_id: long, set_name: "a-long", open: reviewCountMax }
+  expect(await queues()).toEqual([all, { set_id: short, set_name: "b-short", open: 2 }])
+  // What one has skipped still waits for others.
+  await call("POST", `/question_sets/${short}/review/${one.itemId}`, { decision: "skip" })
+  expect(await queues()).toEqual([all, { set_id: short, set_name: "b-short", open: 1 }])
+  expect(await queues(await person("second"))).toEqual([all, { set_id: short, set_name: "b-short", open: 2 }])
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import { type TestServer, startServer } from "./server.ts"
 import { bytesUnder } from "./written-files.ts"
 
-const eventually = { timeout: 600_000, interval: 50 }
+const eventually = { timeout: 60_000, interval: 50 }
 
 let server: TestServer
 let organization: string
@@ -156,7 +156,7 @@ describe("content that is kept", () => {
     const secret = await decide("The first sentence. The second one.")
     // A reader waits for what is being redacted, but not longer than two seconds.
     await expect
-      .poll(async () => (await contentOf(secret)).body.data, { timeout: 600_000 })
+      .poll(async () => (await contentOf(secret)).body.data)
       .toMatchObject({ evidence: "[redacted]", redactions: 1 })
     expect((await keep({ keep: "answers", redact: { question_set: "unknown" } })).status).toBe(422)
     const bad = await keep({ keep: "answers", redact: { patterns: [{ name: "x", pattern: "(a)\\1" }] } })
@@ -185,6 +185,51 @@ describe("content that is kept", () => {
     // What comes after the deletion is kept, although the time named lies ahead.
     expect((await contentOf(await decide("later"))).body.data.evidence).toBe("later")
   })
+})
+
+test("kept requests are found by a text in evidence, conversation and output, and the log says which were shown", async () => {
+  await keep({ keep: "evidence_and_answers" })
+  const late = await decide("The marker-searched-4720 parcel is late")
+  const other = await decide("Nothing to see")
+  const messages = [{ role: "user", content: "Say Marker-Searched-4720." }]
+  const chat = await call("POST", "/v1/chat/completions", {
+    model: "smollm2-135m-instruct",
+    messages,
+    max_tokens: 2,
+  })
+  const search = async (body: object): Promise<Answer> => await own("POST", "/content/search", body)
+  const text = "marker-SEARCHED-4720"
+  const first = (await search({ text, limit: 1 })).body
+  expect(first.data).toMatchObject([
+    { seq_id: chat.sequence, endpoint: "chat_completions", excerpt: "Say Marker-Searched-4720." },
+  ])
+  const second = (await search({ text, cursor: first.next_cursor })).body
+  expect(second).toMatchObject({
+    data: [{ seq_id: late.sequence, model: "umpire-decide" }],
+    next_cursor: null,
+  })
+  expect((await search({ text: "marker-unheard-4721" })).body).toEqual({ data: [], next_cursor: null })
+  const { data } = (await own("GET", "/audit_log?action=content.search")).body
+  expect(data).toMatchObject([
+    { after: { sequences: [late.sequence] } },
+    { after: { sequences: [chat.sequence] } },
+  ])
+  expect(JSON.stringify(data)).not.toContain(other.sequence)
+  // What was searched for and what was found are kept nowhere in plain, also where the request can be repeated.
+  const key = { "idempotency-key": "search-once" }
+  const path = `/v1/organizations/${organization}/content/search`
+  expect((await call("POST", path, { text }, key)).body.data).toHaveLength(2)
+  expect((await call("POST", path, { text }, key)).body).toEqual({ data: null, next_cursor: null })
+  expect(isWritten(text)).toBe(false)
+  expect(isWritten("marker-searched-4720")).toBe(false)
+  for (const bad of [
+    {},
+    { text: " " },
+    { text: "a".repeat(201) },
+    { text, cursor: "seq_1" },
+    { text, limit: 51 },
+  ])
+    expect((await search(bad)).status).toBe(422)
 })
 
 test("the request log says of each request what is kept of its content", async () => {

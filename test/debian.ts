@@ -2,9 +2,7 @@
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { keptFolder } from "./run-folder.ts"
-
-const fetchMs = 900_000
+import { installMs, keptFolder } from "./run-folder.ts"
 
 /**
  * The folder of the files of packages, unpacked and not installed: nothing of them starts by itself, and nothing of the
@@ -23,7 +21,7 @@ export function unpackDebian(...names: readonly [string, ...string[]]): string {
   const { status, stderr, error } = spawnSync("flock", [`${folder}.lock`, "sh", "-c", `set -e\n${steps}`], {
     stdio: ["ignore", "ignore", "pipe"],
     encoding: "utf8",
-    timeout: fetchMs,
+    timeout: installMs,
   })
   if (existsSync(files)) return files
   const said = stderr?.trim().split("\n").at(-1) ?? ""

@@ -5,8 +5,7 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, test, vi } from "vitest"
-import { admitAny, measure } from "../src/engine/admission.ts"
-import type { EngineCall } from "../src/engine/engine.ts"
+import { admitAny, type EngineCall, measure } from "../src/engine/engine.ts"
 import { predicate } from "../src/engine/branch.ts"
 import {
   type EncoderEngine,
@@ -16,7 +15,7 @@ import {
 import { baseDecisionModelFile, decisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal
-const POLL = { timeout: 600_000, interval: 50 }
+const POLL = { timeout: 60_000, interval: 50 }
 const short = {
   organizationId: "a",
   evidence: "The customer is angry because the parcel is late.",
@@ -68,12 +67,12 @@ const untilWorking = async (engine: EncoderEngine): Promise<void> => {
 }
 
 test.each([
-  [baseDecisionModelFile, 110],
-  [decisionModelFile, 33],
-])("an engine says what its model is and answers every branch: %s", async (modelFile, millions) => {
+  [baseDecisionModelFile, "umpire-decide", 110],
+  [decisionModelFile, "umpire-decide-small", 33],
+])("an engine says what its model is and answers every branch: %s", async (modelFile, name, millions) => {
   const engine = await start({ modelFile })
   const { parameterCount, ...facts } = await engine.facts()
-  expect(facts).toEqual({ name: "umpire-decide", contextTokensMax: 20_480, quantization: "INT8" })
+  expect(facts).toEqual({ name, contextTokensMax: 20_480, quantization: "INT8" })
   expect(Math.floor(parameterCount / 1e6)).toBe(millions)
   const [late = 0, weather = 0] = await score(engine)
   expect(late).toBeGreaterThan(0)

@@ -1,9 +1,10 @@
 /** An encoder's answers depend on their own request alone. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
-import { openGraph } from "../src/engine/encoder/graph.ts"
-import { readEncoderFile } from "../src/engine/encoder/model-file.ts"
-import { differenceAmidOthers, flipsByOrder, randomFrom } from "./encoder-equality.ts"
+import { Encoder, RUN_TOKENS_ON_GPU, RUN_TOKENS_PER_THREAD } from "../src/engine/encoder/encoder.ts"
+import { gpu, openGraph } from "../src/engine/encoder/graph-sessions.ts"
+import { readEncoderFile } from "../src/engine/encoder/read-model-file.ts"
+import { differenceAmidOthers, differenceOf, flipsByOrder, randomFrom } from "./encoder-equality.ts"
 import { baseDecisionModelFile, decisionModelFile } from "./models.ts"
 
 describe.each([
@@ -18,6 +19,16 @@ describe.each([
 
   test("a request amid others is answered as alone, within half a percent", async () => {
     expect(await differenceAmidOthers(engine, 8)).toBeLessThan(0.005)
+  })
+
+  test("the network as a GPU gets it, in the runs of one, answers as the processor does, within a thousandth", async () => {
+    const file = await readEncoderFile(modelFile)
+    const graph = await openGraph(file.description, { modelFile, threads: 2 }, { ...gpu, provider: "cpu" })
+    const asOnGpu = new Encoder(file, graph, { runTokensMax: RUN_TOKENS_ON_GPU })
+    expect(await differenceOf(engine, asOnGpu, 4)).toBeLessThan(0.001)
+    const { runs, tokensRun } = asOnGpu.stats()
+    expect(tokensRun / runs).toBeGreaterThan(2 * RUN_TOKENS_PER_THREAD)
+    await asOnGpu.close()
   })
 
   test("a row's margins do not depend on the length of the rows that share its run", async () => {

@@ -1,7 +1,6 @@
 /** Labelled rows of several kinds, for tests that answers do not depend on who else asks or on the order of options. */
-import { admitAny } from "../src/engine/admission.ts"
 import type { Branch } from "../src/engine/branch.ts"
-import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
+import { admitAny, type ScoreEngine, type ScoreWork } from "../src/engine/engine.ts"
 import { readChoice } from "../src/scoring/answers.ts"
 
 const never = new AbortController().signal
@@ -61,18 +60,25 @@ export function randomWork(random: () => number, organizationId: string): ScoreW
   }
 }
 
-export const score = async (engine: ScoreEngine, work: ScoreWork): Promise<Float64Array> =>
+type Scorer = Pick<ScoreEngine, "score">
+
+export const score = async (engine: Scorer, work: ScoreWork): Promise<Float64Array> =>
   (await engine.score(work, { signal: never, admit: admitAny })).margins
 
 const yes = (margin: number): number => 1 / (1 + Math.exp(-margin))
 
 /** The largest difference of a probability between requests that run alone and the same requests all at once. */
 export async function differenceAmidOthers(engine: ScoreEngine, requests: number): Promise<number> {
+  return await differenceOf(engine, engine, requests)
+}
+
+/** The same between requests that run alone on one engine and all at once on another. */
+export async function differenceOf(one: Scorer, other: Scorer, requests: number): Promise<number> {
   const random = randomFrom(11)
   const works = Array.from({ length: requests }, (_, index) => randomWork(random, `org${index % 4}`))
   const alone: Float64Array[] = []
-  for (const work of works) alone.push(await score(engine, work))
-  const amid = await Promise.all(works.map((work) => score(engine, work)))
+  for (const work of works) alone.push(await score(one, work))
+  const amid = await Promise.all(works.map((work) => score(other, work)))
   return Math.max(
     ...alone.flatMap((margins, request) =>
       [...margins].map((margin, branch) =>

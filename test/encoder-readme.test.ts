@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import type { DecisionAnswer } from "../src/contract/decisions.ts"
-import { admitAny } from "../src/engine/admission.ts"
+import { admitAny } from "../src/engine/engine.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import { decisionsAnswer, decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { baseDecisionModelFile } from "./models.ts"

@@ -1,8 +1,8 @@
 /** The encoder's tokens are those of training: hard texts and their ids, as the trainer's tokenizer gave them. */
 import { readFileSync } from "node:fs"
 import { expect, test } from "vitest"
-import { readEncoderFile } from "../src/engine/encoder/model-file.ts"
-import { WordPiece, textPieces } from "../src/engine/encoder/encoder.ts"
+import { readEncoderFile } from "../src/engine/encoder/read-model-file.ts"
+import { WordPiece, textPieces } from "../src/engine/encoder/word-piece.ts"
 import { decisionModelFile } from "./models.ts"
 
 const { vocabulary } = await readEncoderFile(decisionModelFile)

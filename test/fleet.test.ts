@@ -1,7 +1,11 @@
 /** Several gateways of one installation see each other, and drain workers together. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { ManualClock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { silentLog } from "../src/base/log.ts"
+import { ticksPerCent } from "../src/base/money.ts"
+import { Metrics } from "../src/base/telemetry.ts"
+import { run } from "../src/store/rows.ts"
+import { givenOrganization } from "./store/conformance-fixtures.ts"
 import type { GatewayState } from "../src/contract/fleet-report.ts"
 import { createRouter } from "../src/gateway/routing/router.ts"
 import { openFleet } from "../src/main/fleet.ts"
@@ -78,8 +82,45 @@ test("gateways see each other, how long ago each was seen, and what is drained a
   expect(gateways.map(({ gateway_id }) => gateway_id)).toEqual(["gw_oslo", "gw_paris"])
 })
 
+test("how long ago a gateway was seen is by the clock of the database, whatever a gateway's own says", async () => {
+  const here = await gateway("gw_here")
+  await here.operator.getFleet()
+  const quiet = JSON.stringify({ gateway_id: "gw_quiet" })
+  await run(
+    database,
+  )`INSERT INTO gateways (id, report, seen_at) VALUES ('gw_quiet', ${quiet}, now() - interval '40 seconds')`
+  const { gateways } = await here.operator.getFleet()
+  const seenSAgo = Object.fromEntries(gateways.map((one) => [one.gateway_id, one.seen_s_ago]))
+  expect(seenSAgo["gw_here"]).toBeLessThan(40)
+  expect(seenSAgo["gw_quiet"]).toBeGreaterThanOrEqual(40)
+  expect(seenSAgo["gw_quiet"]).toBeLessThan(3_600)
+})
+
 test("a gateway that is silent for a day is forgotten", async () => {
   const alone = await gateway("gw_alone")
-  clock.advance(86_400_001)
-  expect(await alone.operator.getFleet()).toMatchObject({ gateways: [{ gateway_id: "gw_alone" }] })
+  await alone.operator.getFleet()
+  await run(database)`UPDATE gateways SET seen_at = now() - interval '86401 seconds' WHERE id <> 'gw_alone'`
+  const { gateways } = await alone.operator.getFleet()
+  expect(gateways.map(({ gateway_id }) => gateway_id)).toEqual(["gw_alone"])
+})
+
+test("credit of a gateway that has been silent for a minute is in the metrics, and of one that speaks is not", async () => {
+  const speaking = await gateway("gw_speaking")
+  const { billingAccountId } = await givenOrganization(database)
+  const metrics = new Metrics()
+  speaking.fleet.addMetrics(metrics)
+  const held = async (): Promise<string | undefined> => {
+    await speaking.operator.getFleet()
+    return /^umpire_silent_gateways_held_dollars (\S+)$/m.exec(metrics.text())?.[1]
+  }
+  await speaking.operator.getFleet()
+  for (const id of ["gw_speaking", "gw_silent"])
+    await run(database)`INSERT INTO leases (gateway_id, billing_account_id, month, held_ticks, expires_at)
+      VALUES (${id}, ${billingAccountId}, '2026-01-01', ${ticksPerCent * 150n}, now())`
+  await run(
+    database,
+  )`INSERT INTO gateways (id, report, seen_at) VALUES ('gw_silent', '{}', now() - interval '59 seconds')`
+  expect(await held()).toBe("0")
+  await run(database)`UPDATE gateways SET seen_at = now() - interval '61 seconds' WHERE id = 'gw_silent'`
+  expect(await held()).toBe("1.5")
 })

@@ -1,9 +1,9 @@
 /** Several gateways on one PostgreSQL: what is changed at one holds at the others. */
 import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { ManualClock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { openPrincipals } from "../src/control/principals.ts"
-import { revokeKey } from "../src/store/keys.ts"
+import { keys } from "../src/store/keys.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
@@ -51,7 +51,7 @@ test("a key that is revoked at one gateway stops at the others as soon as the da
 })
 
 test("a key whose revocation is not heard of stops when what is known of it is 15 seconds old", async () => {
-  const { organizationId, id, value } = await newKey()
+  const { id, value } = await newKey()
   const [database] = databases
   const deaf: Database = {
     query: async (text, values) => await database.query(text, values),
@@ -65,7 +65,7 @@ test("a key whose revocation is not heard of stops when what is known of it is 1
   const organizations = await openOrganizations(deaf, clock, 0)
   const principals = await openPrincipals({ database: deaf, organizations, clock, lastUsed })
   expect(await principals.authenticate(value)).not.toBeNull()
-  await revokeKey(database, organizationId, id, new Date(0))
+  await keys.remove(database, id, new Date(0))
   clock.advance(14_999)
   expect(await principals.authenticate(value)).not.toBeNull()
   clock.advance(1)

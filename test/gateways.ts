@@ -13,7 +13,7 @@ import { bootstrapKey } from "./server.ts"
 import { bigint, row, text } from "../src/store/rows.ts"
 
 const script = join(import.meta.dirname, "money-gateway.ts")
-const startTimeoutMs = 600_000
+const startTimeoutMs = 110_000
 const recallEveryMs = 50
 
 interface GatewayOptions {
@@ -168,7 +168,7 @@ export async function readRecords(dataDirectory: string): Promise<SequenceRecord
 export async function prepareAccount(url: string, balanceTicks: bigint): Promise<string> {
   const database = await openPostgres({ url, connectionsMax: 1 })
   try {
-    const [account] = await row({ id: text }).all(database, "SELECT id FROM billing_accounts")
+    const [account] = await row({ id: text }).all(database)`SELECT id FROM billing_accounts`
     const id = account?.id ?? ""
     await database.query("UPDATE billing_accounts SET auto_refill_enabled = false")
     await untilNothingIsHeld(database, id)
@@ -206,13 +206,11 @@ export async function readBooks(url: string): Promise<Books> {
   try {
     const [sums] = await row({ balance: bigint, ledger: text, held: text }).all(
       database,
-      `SELECT balance_ticks AS balance, (SELECT sum(amount_ticks) FROM ledger) AS ledger,
-         (SELECT coalesce(sum(held_ticks), 0) FROM leases) AS held FROM billing_accounts`,
-    )
+    )`SELECT balance_ticks AS balance, (SELECT sum(amount_ticks) FROM ledger) AS ledger,
+      (SELECT coalesce(sum(held_ticks), 0) FROM leases) AS held FROM billing_accounts`
     const rows = await row({ seq_id: text, amount_ticks: bigint }).all(
       database,
-      "SELECT seq_id, amount_ticks FROM charges",
-    )
+    )`SELECT seq_id, amount_ticks FROM charges`
     return {
       balanceTicks: sums?.balance ?? 0n,
       ledgerTicks: BigInt(sums?.ledger ?? 0),

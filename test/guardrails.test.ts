@@ -179,7 +179,7 @@ describe("what the model is to read", () => {
       await respond({ stream: true }),
     ]) {
       expect([response.status, await response.json()]).toMatchObject([
-        422,
+        400,
         { error: { code: "guardrail_blocked" } },
       ])
       expect(response.headers.get("x-umpire-guardrails")).toMatch(/^g=block;stage=input, ms=\d+$/)
@@ -219,7 +219,7 @@ describe("what the model is to read", () => {
         { role: "tool", tool_call_id: "c", content: "tool output" },
       ],
     ])
-      expect((await chat({ messages: given })).status).toBe(422)
+      expect((await chat({ messages: given })).status).toBe(400)
     const own = [{ role: "system", content: "Only the developer's words." }]
     expect((await chat({ messages: own })).status).toBe(200)
   })
@@ -240,7 +240,7 @@ describe("what the model is to read", () => {
     await client.deleteGuardrail({ params: { org_id: org, guardrail_id: redacting.id } })
     await guardWithoutSet(rule)
     const blocked = await chat({ messages: [{ role: "user", content: "I am ann@example.org" }] })
-    expect(blocked.status).toBe(422)
+    expect(blocked.status).toBe(400)
     expect(await recordOf(blocked)).toMatchObject({ tags: { "guardrail.g": "block;stage=input" } })
   })
 
@@ -357,7 +357,7 @@ describe("a summary of a conversation", () => {
     await guard({ question_set: "always", stage: "output" })
     const response = await compact()
     expect([response.status, await response.text()]).toEqual([
-      422,
+      400,
       expect.stringContaining("guardrail_blocked"),
     ])
     const record = await recordOf(response)
@@ -375,23 +375,19 @@ describe("a summary of a conversation", () => {
   })
 })
 
-test(
-  "texts over the limit of one request count as found where a whole was, and are checked by the next request",
-  { timeout: 900_000 },
-  async () => {
-    const sentences = Array.from({ length: guardrailLimits.windowsMax + 1 }, (_, at) => `Rain ${at}! `)
-    const window_characters = guardrailLimits.windowCharactersMax
-    const rule = { question_set: "always", stage: "input" as const, window_characters }
-    const open = await guard({ ...rule, action: "redact", on_error: "open" })
-    const whole = [{ role: "user", content: sentences.join("") }]
-    expect((await chat({ messages: whole })).status).toBe(200)
-    expect(received.at(-1)?.messages).toEqual([{ role: "user", content: "[redacted]" }])
-    await client.deleteGuardrail({ params: { org_id: org, guardrail_id: open.id } })
-    await guard({ ...rule, action: "flag" })
-    const parts = sentences.map((content) => ({ role: "user", content }))
-    expect((await chat({ messages: parts })).status).toBe(200)
-  },
-)
+test("texts over the limit of one request count as found where a whole was, and are checked by the next request", async () => {
+  const sentences = Array.from({ length: guardrailLimits.windowsMax + 1 }, (_, at) => `Rain ${at}! `)
+  const window_characters = guardrailLimits.windowCharactersMax
+  const rule = { question_set: "always", stage: "input" as const, window_characters }
+  const open = await guard({ ...rule, action: "redact", on_error: "open" })
+  const whole = [{ role: "user", content: sentences.join("") }]
+  expect((await chat({ messages: whole })).status).toBe(200)
+  expect(received.at(-1)?.messages).toEqual([{ role: "user", content: "[redacted]" }])
+  await client.deleteGuardrail({ params: { org_id: org, guardrail_id: open.id } })
+  await guard({ ...rule, action: "flag" })
+  const parts = sentences.map((content) => ({ role: "user", content }))
+  expect((await chat({ messages: parts })).status).toBe(200)
+})
 
 /** The models that were asked about a chat; none where the verdict was known. */
 async function checkedBy(): Promise<string[]> {
@@ -487,9 +483,9 @@ describe("whom it is for", () => {
   test("only the key, and only the model, that it names; not while it is disabled", async () => {
     await guard({ question_set: "always", stage: "input", model: "other" })
     expect((await chat()).status).toBe(200)
-    expect((await chat({ model: "other" })).status).toBe(422)
+    expect((await chat({ model: "other" })).status).toBe(400)
     await guard({ name: "alias", question_set: "always", stage: "input", model: "umpire-nano" })
-    for (const model of ["umpire-nano", "umpire-chat"]) expect((await chat({ model })).status).toBe(422)
+    for (const model of ["umpire-nano", "umpire-chat"]) expect((await chat({ model })).status).toBe(400)
     const { id, secret } = await (
       await operatorOf(server)
     ).createApiKey({
@@ -501,7 +497,7 @@ describe("whom it is for", () => {
     const authorization = `Bearer ${secret}`
     const withKey = async (): Promise<number> =>
       (await server.post("/v1/chat/completions", { model: "writer", messages }, { authorization })).status
-    expect(await withKey()).toBe(422)
+    expect(await withKey()).toBe(400)
     const path = { org_id: org, guardrail_id: own.id }
     await client.updateGuardrail({ params: path, body: { enabled: false } })
     expect(await withKey()).toBe(200)
@@ -522,7 +518,7 @@ describe("whom it is for", () => {
         { authorization },
       )
       expect([answered.status, await answered.text()]).toEqual([
-        422,
+        400,
         expect.stringContaining("guardrail_blocked"),
       ])
     },
@@ -572,28 +568,24 @@ test("every ready-made set can be created as it is, and found by its guardrail",
   }
   await guard({ name: "toxicity", question_set: "toxicity", stage: "input" })
   const insult = [{ role: "user", content: "You are a worthless idiot and everyone hates you." }]
-  expect((await chat({ messages: insult })).status).toBe(422)
+  expect((await chat({ messages: insult })).status).toBe(400)
   expect((await chat()).status).toBe(200)
 })
 
-test(
-  "umpire guardrails adds a ready-made set with its guardrail, lists, disables and removes it",
-  { timeout: 900_000 },
-  async () => {
-    const command = join(import.meta.dirname, "..", "bin", "umpire.js")
-    const env = { ...process.env, UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
-    const umpire = async (...words: string[]): Promise<string> =>
-      (await promisify(execFile)(process.execPath, [command, "guardrails", ...words], { env })).stdout
-    expect(await umpire("sets")).toContain("prompt-injection")
-    const added = await umpire("add", "refusal", "--stage", "output", "--action", "flag")
-    const id = /gr_[0-9a-z]{26}/.exec(added)?.[0] ?? ""
-    expect(added).toBe(`refusal is active: ${id}\n`)
-    expect(await umpire("disable", id)).toBe("refusal is disabled\n")
-    expect(await umpire("list")).toMatch(
-      new RegExp(`${id} +refusal +refusal +output +flag +everything +disabled`),
-    )
-    expect(await umpire("remove", id)).toBe(`${id} is removed\n`)
-    await expect(umpire("add")).rejects.toMatchObject({ code: 2 })
-    await expect(umpire("add", "x", "--stage", "nowhere")).rejects.toMatchObject({ code: 2 })
-  },
-)
+test("umpire guardrails adds a ready-made set with its guardrail, lists, disables and removes it", async () => {
+  const command = join(import.meta.dirname, "..", "bin", "umpire.js")
+  const env = { ...process.env, UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
+  const umpire = async (...words: string[]): Promise<string> =>
+    (await promisify(execFile)(process.execPath, [command, "guardrails", ...words], { env })).stdout
+  expect(await umpire("sets")).toContain("prompt-injection")
+  const added = await umpire("add", "refusal", "--stage", "output", "--action", "flag")
+  const id = /gr_[0-9a-z]{26}/.exec(added)?.[0] ?? ""
+  expect(added).toBe(`refusal is active: ${id}\n`)
+  expect(await umpire("disable", id)).toBe("refusal is disabled\n")
+  expect(await umpire("list")).toMatch(
+    new RegExp(`${id} +refusal +refusal +output +flag +everything +disabled`),
+  )
+  expect(await umpire("remove", id)).toBe(`${id} is removed\n`)
+  await expect(umpire("add")).rejects.toMatchObject({ code: 2 })
+  await expect(umpire("add", "x", "--stage", "nowhere")).rejects.toMatchObject({ code: 2 })
+})

@@ -1,5 +1,6 @@
 /** Workload identity in this process: the HTTP API on an empty database, the mTLS port, and an organization with its key. */
 import { openOrganizations } from "../src/store/organization-snapshot.ts"
+import { createContentCipher } from "../src/store/content/cipher.ts"
 import { request } from "node:https"
 import { noProxies } from "../src/base/addresses.ts"
 import { type Clock, systemClock } from "../src/base/clock.ts"
@@ -77,8 +78,7 @@ export async function startIdentityServer(
   await firstStart(database, { key: bootstrapKey }, { clock, ids })
   const [organization] = await row({ id: text }).all(
     database,
-    "SELECT id FROM organizations ORDER BY id LIMIT 1",
-  )
+  )`SELECT id FROM organizations ORDER BY id LIMIT 1`
   const organizationId = organization?.id ?? ""
   const lastUsed = openLastUsed(database, log)
   const control: ControlDeps = { database, clock, ids, invalidate: (change) => identity.invalidate(change) }
@@ -104,7 +104,7 @@ export async function startIdentityServer(
     handlers: identity.handlers as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,
-    idempotency: createIdempotencyStore(control),
+    idempotency: createIdempotencyStore({ ...control, cipher: createContentCipher([]) }),
     limiter: createRequestLimiter(noLimit),
     clock,
     ids,

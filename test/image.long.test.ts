@@ -1,36 +1,50 @@
 /**
  * The image's steps on a root file system made by debootstrap, run in namespaces of its own: read-only root, another
- * user, a volume that outlives a kill. Where there is no root or no debootstrap there is nothing to run it with.
+ * user, a volume that outlives a kill. Only root can make such a file system.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import manifest from "../package.json" with { type: "json" }
+import { unpackDebian } from "./debian.ts"
+import { installMs } from "./run-folder.ts"
 import { bootstrapKey } from "./server.ts"
 
 const root = join(import.meta.dirname, "..")
 const script = join(import.meta.dirname, "image.sh")
-const canRun = process.getuid?.() === 0 && spawnSync("debootstrap", ["--version"]).status === 0
+/** As docs/deploy.md says what is enough for decisions. */
+const memory = { "umpire-decide": "768M", "umpire-decide-small": "512M" } as const
 
-function run(command: string, args: readonly string[]): void {
-  const { status, stderr } = spawnSync(command, args, { cwd: root, encoding: "utf8" })
-  expect([status, stderr.slice(-2000)]).toEqual([0, expect.anything()])
+/** What `COPY . .` takes of a fresh clone. */
+function copyClone(target: string): void {
+  const flags = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+  const { stdout } = spawnSync("git", flags, { cwd: root, encoding: "utf8", maxBuffer: 1 << 24 })
+  for (const file of stdout.split("\0").filter((name) => name !== "" && !/^(?:bench|test)\//.test(name)))
+    cpSync(join(root, file), join(target, file))
 }
 
-describe.runIf(canRun)("the image", () => {
+describe.runIf(process.getuid?.() === 0)("the image", () => {
   // A folder that was built before can be given, because debootstrap takes minutes.
   const given = process.env["UMPIRE_TEST_IMAGE_DIR"]
   const folder = given ?? mkdtempSync(join(tmpdir(), "umpire-image-"))
 
   beforeAll(() => {
     if (given !== undefined) return
-    run(process.execPath, [join(root, "scripts", "build-package.ts"), folder])
-    run("bash", [script, "build", folder, join(folder, `${manifest.name}-${manifest.version}.tgz`)])
-  })
+    copyClone(join(folder, "clone"))
+    const unpacked = join(unpackDebian("debootstrap"), "usr")
+    const { status, stderr } = spawnSync("bash", [script, "build", folder], {
+      encoding: "utf8",
+      env: {
+        ...process.env,
+        DEBOOTSTRAP: join(unpacked, "sbin", "debootstrap"),
+        DEBOOTSTRAP_DIR: join(unpacked, "share", "debootstrap"),
+      },
+    })
+    expect([status, stderr.slice(-2000)]).toEqual([0, expect.anything()])
+  }, installMs)
 
   afterAll(() => {
     if (given === undefined) rmSync(folder, { recursive: true, force: true })
@@ -43,9 +57,13 @@ describe.runIf(canRun)("the image", () => {
     readonly pid: number
   }
 
-  async function start(): Promise<Container> {
-    const child = spawn("bash", [script, "run", folder], {
-      env: { PATH: process.env["PATH"] ?? "", UMPIRE_BOOTSTRAP_KEY: bootstrapKey },
+  async function start(model: keyof typeof memory = "umpire-decide"): Promise<Container> {
+    const child = spawn("bash", [script, "run", folder, memory[model]], {
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        UMPIRE_BOOTSTRAP_KEY: bootstrapKey,
+        UMPIRE_ENGINE_DECISION_MODEL: model,
+      },
       stdio: ["ignore", "pipe", "inherit"],
     })
     for await (const line of createInterface({ input: child.stdout })) {
@@ -87,5 +105,13 @@ describe.runIf(canRun)("the image", () => {
     expect(await ask(second)).toBe(200)
     process.kill(second.pid, "SIGTERM")
     expect(await once(second.process, "exit")).toEqual([0, null])
+  })
+
+  test("with the small model 512 MiB are enough, from the first start on", async () => {
+    rmSync(join(folder, "data"), { recursive: true })
+    const small = await start("umpire-decide-small")
+    expect(await ask(small)).toBe(200)
+    process.kill(small.pid, "SIGTERM")
+    expect(await once(small.process, "exit")).toEqual([0, null])
   })
 })

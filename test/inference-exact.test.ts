@@ -54,7 +54,7 @@ describe("responses", () => {
     expect(upstream.requests.at(-1)).toMatchObject({ presence_penalty: 0.5, frequency_penalty: -2 })
     expect(await respond({ input: "x" })).toMatchObject({ presence_penalty: 0, frequency_penalty: 0 })
     const over = await server.post("/v1/responses", { model: "far", input: "x", presence_penalty: 2.1 })
-    expect(over.status).toBe(422)
+    expect(over.status).toBe(400)
   })
 
   test("an answer without words has one empty message, with its events", async () => {
@@ -97,7 +97,7 @@ describe("responses", () => {
 
   test("a result without its call is refused; with it, in this request or before, it is not", async () => {
     const alone = await server.post("/v1/responses", { model: "far", input: [result] })
-    expect(alone.status).toBe(422)
+    expect(alone.status).toBe(400)
     expect(await alone.json()).toMatchObject({
       error: {
         param: "input",
@@ -159,7 +159,7 @@ describe("responses", () => {
     expect(await turn({ previous_response_id: first })).toMatchObject({
       error: { code: "previous_response_not_found" },
     })
-    expect(await turn({ previous_response_id: kept, input: [result] })).toMatchObject({ status: 422 })
+    expect(await turn({ previous_response_id: kept, input: [result] })).toMatchObject({ status: 400 })
     expect(await turn({ previous_response_id: kept })).toMatchObject({
       error: { code: "previous_response_not_found" },
     })
@@ -191,7 +191,8 @@ describe("addresses", () => {
   })
 
   test.each([
-    ["GET", "/v1/chat/completions", "POST"],
+    ["PUT", "/v1/chat/completions", "POST, GET, HEAD"],
+    ["GET", "/v1/moderations", "POST"],
     ["PUT", "/v1/responses", "POST, GET, HEAD"],
     ["PATCH", "/v1/responses/resp_1", "GET, DELETE, HEAD"],
     ["DELETE", "/v1/decisions", "POST"],

@@ -133,7 +133,7 @@ test("a wrong checksum adds nothing and leaves nothing", async () => {
   expect(status).toBe(1)
   expect(stderr).toContain("SHA-256")
   expect(existsSync(join(server.dataDirectory, "models", "wrong.gguf"))).toBe(false)
-  expect(await chat("wrong")).toBe(422)
+  expect(await chat("wrong")).toBe(404)
 })
 
 test("a file is added where it stands, once, and only if it is a model", async () => {

@@ -30,7 +30,7 @@ const whole = pieces.join("")
 const tokensToFirstCall = pieces.indexOf("}}") + 1
 const endlessPieces = ["on ", "and "]
 const pollMs = 25
-const recordWithinMs = 600_000
+const recordWithinMs = 60_000
 
 const tools = [
   {
@@ -80,7 +80,7 @@ async function chat(given: object): Promise<ChatCompletion> {
 
 async function refusal(given: object): Promise<unknown> {
   const response = await server.post("/v1/chat/completions", bodyOf(given))
-  expect(response.status).toBe(422)
+  expect(response.status).toBe(400)
   return ((await response.json()) as { error: unknown }).error
 }
 
@@ -242,7 +242,9 @@ describe("n", () => {
 })
 
 const namesOf = ({ choices }: ChatCompletion): unknown[] | undefined =>
-  choices[0]?.message.tool_calls?.map((call) => [call.function.name, call.function.arguments])
+  choices[0]?.message.tool_calls?.map((call) =>
+    call.type === "function" ? [call.function.name, call.function.arguments] : call,
+  )
 
 describe("parallel_tool_calls", () => {
   const offered = { tools: tools.map((tool) => ({ type: "function", function: tool })) }
@@ -312,9 +314,7 @@ test("a response cut by its limit comes event by event, and its last says incomp
 
 test("parameters that are ignored change nothing", async () => {
   const ignored = parametersOf(ChatRequest).filter(({ treatment }) => treatment === "ignored")
-  expect(ignored.map(({ name }) => name)).toEqual(
-    expect.arrayContaining(["store", "client_metadata", "service_tier"]),
-  )
+  expect(ignored.map(({ name }) => name)).toEqual(expect.arrayContaining(["client_metadata", "service_tier"]))
   const given = Object.fromEntries(ignored.map(({ name }) => [name, { some: "value" }]))
   const { id: _id, created: _created, ...plain } = await chat({})
   const { id: _otherId, created: _otherCreated, ...other } = await chat(given)

@@ -2,13 +2,18 @@
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { z } from "zod"
-import { measure } from "../src/engine/admission.ts"
-import type { GenerateCall, GenerateWork, GenerationSizes, JsonObject } from "../src/engine/engine.ts"
+import {
+  type GenerateCall,
+  type GenerateWork,
+  type GenerationSizes,
+  type JsonObject,
+  measure,
+} from "../src/engine/engine.ts"
 import { schemaGrammar, shortestText } from "@umpire/schema-grammar"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { defaultModelFile } from "./models.ts"
 
-const schemasCount = Number(process.env["UMPIRE_TEST_SCHEMAS"] ?? 24)
+const schemasCount = Number(process.env["UMPIRE_TEST_SCHEMAS"] ?? 12)
 const seed = 20_26
 const alongside = 8
 const mebibyte = 1024 * 1024

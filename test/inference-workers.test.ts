@@ -1,11 +1,11 @@
 /** Remote workers in every dialect, working and failing: a clean answer or a clean error, and nothing hangs. */
-import { admitAny } from "../src/engine/admission.ts"
 import { predicate } from "../src/engine/branch.ts"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
 import {
+  admitAny,
   type GenerateCall,
   type GenerateWork,
   type GenerationEvent,
@@ -193,7 +193,7 @@ describe.each(scoreDialects)("decisions at %s", (dialect) => {
 })
 
 test("a worker that answers System One itself decides each branch", async () => {
-  const found = await margins(open("systemone"))
+  const found = await margins(open("systemone", `${worker.url}/native`))
   expect([...found].map(probability)).toEqual([
     expect.closeTo(0.75, 12),
     expect.closeTo(0.75, 12),
@@ -208,7 +208,7 @@ test.each([
   ["no-logprobs", "invalid_worker_response"],
 ] as const)("a worker of System One that %s is an error, never a guess", async (fault, code) => {
   worker.fault = fault
-  const remote = open("systemone", worker.url, fault === "hangs" ? hasty : patient)
+  const remote = open("systemone", `${worker.url}/native`, fault === "hangs" ? hasty : patient)
   await expect(margins(remote)).rejects.toMatchObject({ name: "Fault", code })
 })
 
@@ -224,7 +224,7 @@ test.each([
   await expect(embedding()).rejects.toMatchObject({ name: "Fault", code })
 })
 
-test("a dialect without tokens and log-probabilities refuses decisions", async () => {
+test("a worker that neither decides nor answers a chat in any form refuses decisions", async () => {
   await expect(margins(open("ollama"))).rejects.toMatchObject({ code: "decisions_unsupported" })
 })
 
@@ -247,6 +247,8 @@ test("embeddings come back at length one, counted by the worker", async () => {
 const near = (...values: number[]) =>
   values.map((probability) => ({ probability: expect.closeTo(probability, 12) as number }))
 
+const cascade = (...members: string[]) => ({ cascade: { models: members } })
+
 describe("behind the gateway", () => {
   let server: TestServer
   let directory: string
@@ -268,7 +270,11 @@ describe("behind the gateway", () => {
           { url: `${worker.url}/v1`, dialect: "llama-server" },
         ],
       },
-      { sku: "one", context_tokens_max: 2048, workers: [{ url: worker.url, dialect: "systemone" }] },
+      {
+        sku: "one",
+        context_tokens_max: 2048,
+        workers: [{ url: `${worker.url}/native`, dialect: "systemone" }],
+      },
       {
         sku: "vectors",
         kind: "embedding",
@@ -319,10 +325,38 @@ describe("behind the gateway", () => {
     expect(await refused.json()).toEqual({
       error: {
         code: "decisions_unsupported",
-        message: expect.stringContaining("no tokens and no log-probabilities") as string,
+        message: expect.stringContaining("neither for decisions nor as a chat") as string,
       },
     })
     for (let time = 0; time < 4; time++) expect((await decide("mixed", [late])).status).toBe(200)
+  })
+
+  test("a cascade onto a model that cannot answer decisions is refused when it is saved, with the reason", async () => {
+    // What it cannot is known for a minute.
+    expect((await decide("mute", [late])).status).toBe(422)
+    const headers = { authorization: `Bearer ${server.key}` }
+    const listed = await fetch(`${server.url}/v1/organizations`, { headers })
+    const { data } = (await listed.json()) as { data: { id: string }[] }
+    const models = `/v1/organizations/${data[0]?.id}/models`
+    const save = async (name: string, rule: object): Promise<[number, string?]> => {
+      const response = await server.post(models, { name, ...rule })
+      const { error } = (await response.json()) as { error?: { message: string } }
+      return error ? [response.status, error.message] : [response.status]
+    }
+    const refusal = /^Cannot save \w+: mute cannot answer decisions: its worker answers neither for decisions/
+    expect(await save("onto", cascade("umpire-decide-small", "mute"))).toEqual([
+      422,
+      expect.stringMatching(refusal),
+    ])
+    expect(await save("other", { alias: "mute" })).toEqual([200])
+    expect(await save("named", cascade("umpire-decide-small", "other"))).toEqual([
+      422,
+      expect.stringMatching(refusal),
+    ])
+    // A worker of two, and a model of a fallback, can.
+    expect(await save("half", cascade("umpire-decide-small", "mixed"))).toEqual([200])
+    expect(await save("safe", { fallback: ["mute", "far"] })).toEqual([200])
+    expect(await save("whole", cascade("umpire-decide-small", "safe"))).toEqual([200])
   })
 
   test("System One's worker is asked the caller's own questions, and its probabilities and tokens are the answer's", async () => {
@@ -350,10 +384,10 @@ describe("behind the gateway", () => {
             criteria: { red: "like blood", green: "green", blue: "blue" },
           },
           q2: { type: "choice", criteria: { green: "green", blue: "blue" } },
-          // true and "true" have one name there.
+          // true and "true" mean the same and are asked once.
           q3: { type: "noul" },
-          q4: { type: "noul" },
-          q5: { type: "score", instructions: "How bad?", criteria: ["low", "high - awful"] },
+          // By their words the levels go down, so that their reverse is asked the same.
+          q4: { type: "score", instructions: "How bad?", criteria: ["high - awful", "low"] },
         },
       },
     ])
@@ -383,6 +417,6 @@ describe("behind the gateway", () => {
     const failed = await chat(false)
     expect(failed.status).toBe(500)
     worker.fault = "none"
-    await expect.poll(async () => (await chat(false)).status, { timeout: 600_000, interval: 500 }).toBe(200)
+    await expect.poll(async () => (await chat(false)).status, { interval: 500 }).toBe(200)
   })
 })

@@ -3,13 +3,14 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { ManualClock, systemClock } from "../src/base/clock.ts"
+import { systemClock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
 import { billingOperatorHandlers } from "../src/control/operator/billing.ts"
 import { Applier } from "../src/gateway/money/applier.ts"
 import { inspectJournal } from "../src/main/billing.ts"
-import { readSetAside } from "../src/store/journal/damage.ts"
+import { readQuarantine } from "../src/store/journal/segments.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
 import { type Journal, segmentPath, openJournal } from "../src/store/journal/journal.ts"
 import { appendLedger } from "../src/store/ledger.ts"
@@ -80,9 +81,7 @@ async function verify(folder: string, journal?: Journal) {
 const chargedOf = async ({ accountId }: TestAccount): Promise<Set<string>> => {
   const rows = await row({ seq_id: text }).all(
     database,
-    "SELECT seq_id FROM charges WHERE billing_account_id = $1",
-    [accountId],
-  )
+  )`SELECT seq_id FROM charges WHERE billing_account_id = ${accountId}`
   return new Set(rows.map(({ seq_id }) => seq_id))
 }
 
@@ -127,7 +126,7 @@ test("a flipped byte, a torn tail and a missing segment are named and set aside;
     expect.stringContaining("0000000004.journal is missing"),
   ])
   expect(applied.notes).toEqual([expect.stringContaining("unfinished write of 30 bytes")])
-  const aside = await readSetAside(folder)
+  const aside = await readQuarantine(folder)
   expect(aside.map(({ kind }) => kind)).toEqual(["line", "segment", "tail"])
   const [line] = aside
   expect(Buffer.from(line?.content ?? "", "base64").toString()).toContain("seq_")

@@ -1,4 +1,5 @@
 /** Puts content into a database as a gateway would, with an item of review where a question set is named. */
+import { rowHash } from "../src/scoring/teach/row-hash.ts"
 import { createContentCipher } from "../src/store/content/cipher.ts"
 import { type ContentBody, insertContents } from "../src/store/content/content.ts"
 import { insertReviewItems } from "../src/store/content/review.ts"
@@ -40,6 +41,7 @@ export async function seedContent(
       level: "evidence_and_answers",
       expiresAt: new Date(at.getTime() + monthMs),
       referenceHash: reference === null ? null : (own.referenceHashes(organizationId, reference)[0] ?? null),
+      inputHash: rowHash(evidence),
       redactWith: null,
       sealed: own.seal({ organizationId, seqId }, JSON.stringify(body)).toString("base64"),
     },

@@ -67,8 +67,7 @@ async function leave(requests: number): Promise<void> {
       await sql.query("UPDATE api_keys SET budgets = budgets")
       const [found] = await row({ held: text }).all(
         sql,
-        "SELECT coalesce(sum(held_ticks), 0) AS held FROM leases WHERE billing_account_id LIKE 'key%/month'",
-      )
+      )`SELECT coalesce(sum(held_ticks), 0) AS held FROM leases WHERE billing_account_id LIKE 'key%/month'`
       return found?.held
     })
     .toBe("0")
@@ -78,16 +77,14 @@ async function leave(requests: number): Promise<void> {
 async function spent(of = "key%"): Promise<bigint> {
   const [found] = await row({ spent: text.nullable() }).all(
     sql,
-    "SELECT sum(spent_ticks) AS spent FROM key_spend WHERE key_id LIKE $1",
-    [of],
-  )
+  )`SELECT sum(spent_ticks) AS spent FROM key_spend WHERE key_id LIKE ${of}`
   return BigInt(found?.spent ?? 0)
 }
 
 const noLimits = { budgets: [], rateLimitPerMinute: null, rateLimitBurst: null, tokensPerMinute: null }
 
 async function limitTag(tagKey: string, tagValue: string, limits: Partial<TagBudget>): Promise<string> {
-  const [organization] = await row({ id: text }).all(sql, "SELECT id FROM organizations")
+  const [organization] = await row({ id: text }).all(sql)`SELECT id FROM organizations`
   const tag = { organizationId: organization?.id ?? "", tagKey, tagValue }
   await putTagBudget(sql, { ...tag, ...noLimits, ...limits, updatedAt: new Date() })
   return tagBudgetId(tag)
@@ -104,10 +101,8 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
   const held = async (): Promise<{ gateways: number; held: string }> => {
     const [found] = await row({ gateways: integer, held: text }).all(
       sql,
-      `SELECT count(*) AS gateways, coalesce(sum(held_ticks), 0)::text AS held FROM leases
-       WHERE billing_account_id = $1`,
-      [`${keyId}/month`],
-    )
+    )`SELECT count(*) AS gateways, coalesce(sum(held_ticks), 0)::text AS held FROM leases
+      WHERE billing_account_id = ${`${keyId}/month`}`
     return { gateways: found?.gateways ?? 0, held: found?.held ?? "" }
   }
   for (const [index, { url }] of gateways.entries())
@@ -137,16 +132,14 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
   const spentBy = (id: string) => async (): Promise<bigint> => {
     const [found] = await row({ spent: bigint }).all(
       sql,
-      "SELECT spent_ticks AS spent FROM key_spend WHERE key_id = $1",
-      [id],
-    )
+    )`SELECT spent_ticks AS spent FROM key_spend WHERE key_id = ${id}`
     return found?.spent ?? 0n
   }
   await expect.poll(spentBy(keyId)).toBe(dollar)
   // Requests without the tag, or with another value of it, are not held by it.
   expect((await tagged(gateways[0]?.url, "team=sales"))?.status).toBe(200)
   expect((await tagged(gateways[1]?.url, "job=1"))?.status).toBe(200)
-  const [key] = await row({ id: text }).all(sql, "SELECT id FROM api_keys")
+  const [key] = await row({ id: text }).all(sql)`SELECT id FROM api_keys`
   await expect.poll(spentBy(key?.id ?? "")).toBe(answered * requestTicks)
   await sql.query("DELETE FROM key_spend")
 })

@@ -75,6 +75,22 @@ test("a key is made with limits, shows what it spent of its budgets, and others 
   expect(lifted.body.data).toMatchObject({ budgets: [], allowed_networks: null, allowed_models: ["open"] })
 })
 
+test("an unknown model is named, and one that a key has already may stay when the catalog loses it", async () => {
+  const { status, body } = await create({ allowed_models: ["open", "opne"] })
+  expect([status, body.error.message]).toEqual([
+    422,
+    "Cannot use allowed_models: no model of the catalog is called opne",
+  ])
+  const { id } = (await create({ allowed_models: ["open"] })).body.data
+  await database.query("UPDATE api_keys SET allowed_models = '{open,gone}' WHERE id = $1", [id])
+  const change = async (allowed_models: string[]): Promise<number> =>
+    (await platform.send("PATCH", `${path}/${id}`, { bearer: owner, body: { allowed_models } })).status
+  expect(await change(["gone", "open"])).toBe(200)
+  expect(await change(["gone", "lost"])).toBe(422)
+  expect(await change(["open"])).toBe(200)
+  expect(await change(["gone"])).toBe(422)
+})
+
 test.each([
   ["two budgets of one period", { budgets: [day(1), day(2)] }],
   ["a budget without thresholds", { budgets: [{ period: "day" }] }],
@@ -83,6 +99,7 @@ test.each([
   ["a network of 33 bits", { allowed_networks: ["10.0.0.0/33"] }],
   ["a name for a network", { allowed_networks: ["localhost"] }],
   ["no models at all", { allowed_models: [] }],
+  ["a model that the catalog does not have", { allowed_models: ["open", "opne"] }],
   ["no tokens at all", { tokens_per_minute: 0 }],
 ])("%s is refused", async (_, limits) => {
   expect((await create(limits)).status).toBe(422)

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { ManualClock, monthOf } from "../src/base/clock.ts"
+import { monthOf } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
 import { fromCents } from "../src/base/money.ts"
@@ -221,11 +222,12 @@ async function check(world: World): Promise<void> {
   const account = await findBillingAccount(database, world.accountId)
   const [sums] = await row({ all: text, usage: text, charges: text }).all(
     database,
-    `SELECT (SELECT coalesce(sum(amount_ticks), 0) FROM ledger WHERE billing_account_id = $1) AS all,
-       (SELECT coalesce(-sum(amount_ticks), 0) FROM ledger WHERE billing_account_id = $1 AND kind = 'usage') AS usage,
-       (SELECT coalesce(sum(amount_ticks), 0) FROM charges WHERE billing_account_id = $1) AS charges`,
-    [world.accountId],
-  )
+  )`SELECT (SELECT coalesce(sum(amount_ticks), 0) FROM ledger
+    WHERE billing_account_id = ${world.accountId}) AS all,
+    (SELECT coalesce(-sum(amount_ticks), 0) FROM ledger
+    WHERE billing_account_id = ${world.accountId} AND kind = 'usage') AS usage,
+    (SELECT coalesce(sum(amount_ticks), 0) FROM charges
+    WHERE billing_account_id = ${world.accountId}) AS charges`
   expect(account?.balanceTicks).toBe(BigInt(sums?.all ?? -1))
   expect(sums?.usage).toBe(sums?.charges)
   expect(account?.balanceTicks ?? -1n).toBeGreaterThanOrEqual(0n)
@@ -243,9 +245,8 @@ async function checkEnd(world: World): Promise<void> {
   expect(account?.balanceTicks).toBe(world.bought - spent)
   const months = await row({ month: text, spent_ticks: bigint }).all(
     database,
-    "SELECT month, spent_ticks FROM month_spend WHERE billing_account_id = $1 AND spent_ticks <> 0",
-    [world.accountId],
-  )
+  )`SELECT month, spent_ticks FROM month_spend
+    WHERE billing_account_id = ${world.accountId} AND spent_ticks <> 0`
   expect(new Map(months.map(({ month, spent_ticks }) => [month, spent_ticks]))).toEqual(
     new Map([...world.spent].filter(([, ticks]) => ticks !== 0n)),
   )

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { operatorOf } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 let server: TestServer
@@ -42,6 +43,22 @@ test("a disk without room beside the reserve takes no file, and usage is still r
   expect(metrics).toMatch(/^umpire_disk_free_bytes \d+$/m)
 })
 
+test("nor large bodies that would be stored, while smaller changes and answers go on", async () => {
+  const [organization] = await (await operatorOf(server)).listAllOrganizations()
+  const at = `/v1/organizations/${organization?.id}`
+  const body = { name: "late", model: "umpire-decide", questions: [] }
+  const refused = await server.post(`${at}/question_sets`, body)
+  expect([refused.status, await refused.json()]).toMatchObject([507, { error: { code: "storage_full" } }])
+  const answered = await server.post("/v1/responses", {
+    model: "umpire-chat",
+    input: "Hi",
+    max_output_tokens: 16,
+  })
+  expect([answered.status, await answered.json()]).toMatchObject([200, { store: false }])
+  const rule = await server.post(`${at}/alert_rules`, { name: "late", kind: "error_rate" })
+  expect(rule.status).toBe(200)
+})
+
 test("a body beyond what one organization may hold is refused with a time to come back, and a small one is not", async () => {
   const content = "x".repeat(7 * 1024 * 1024)
   const body = { model: "umpire-chat", messages: [{ role: "user", content }] }
@@ -50,6 +67,19 @@ test("a body beyond what one organization may hold is refused with a time to com
   expect(await refused.json()).toMatchObject({ error: { code: "over_capacity" } })
   expect((await decide("The parcel is late.")).status).toBe(200)
 })
+
+test.runIf(process.platform === "linux")(
+  "the processes of engines have none of the gateway's settings, which may be secrets",
+  async () => {
+    expect((await decide("The parcel is late.")).status).toBe(200)
+    const { pid } = server.process
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ")
+    const variables = children.flatMap((child) => readFileSync(`/proc/${child}/environ`, "utf8").split("\0"))
+    expect(variables.some((one) => one.startsWith("PATH="))).toBe(true)
+    expect(variables.filter((one) => one.startsWith("UMPIRE_"))).toEqual([])
+    expect(readFileSync(`/proc/${pid}/environ`, "utf8")).toContain("UMPIRE_")
+  },
+)
 
 test("constant documents are sent once to a client that has them", async () => {
   const first = await fetch(`${server.url}/openapi.json`)

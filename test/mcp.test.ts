@@ -46,11 +46,7 @@ beforeAll(async () => {
   const body = { model, description: "Sorts letters of customers.", questions: [refund, team] }
   for (const name of ["letters", "with.dots", "draft"])
     await client.createQuestionSet({ params: { org_id: org }, body: { name, ...body } })
-  for (const set_id of ["letters", "with.dots"])
-    await client.putQuestionSetLabel({
-      params: { org_id: org, set_id, label: "production" },
-      body: { version: 1 },
-    })
+  await client.deleteQuestionSetLabel({ params: { org_id: org, set_id: "draft", label: "production" } })
   otherKey = (await makeOrganization(server, { name: "Other", owner: "other@example.com" })).secret
   agent = await connect(server.key)
 })
@@ -61,7 +57,7 @@ afterAll(async () => {
 })
 
 /** Requests that a busy machine may take long to answer; the client gives up after a minute unless told. */
-const patient = { timeout: 600_000 }
+const patient = { timeout: 60_000 }
 
 async function connect(key: string): Promise<Client> {
   const client = new Client({ name: "test", version: "1" })
@@ -214,11 +210,21 @@ describe("over HTTP", () => {
     ["a known version", ping, { "mcp-protocol-version": "2025-06-18" }, 200],
     ["a body that is not JSON", "{", {}, 400],
     ["several messages at once", [ping], {}, 400],
-    ["JSON that nests too deep", "[".repeat(300), {}, 422],
+    ["JSON that nests too deep", "[".repeat(300), {}, 400],
     ["a body over the limit", " ".repeat(4 * 1024 * 1024 + 1), {}, 413],
     ["a notification", { jsonrpc: "2.0", method: "notifications/initialized" }, {}, 202],
   ])("%s is answered %#", async (_, message, headers, status) => {
-    expect((await post(message, headers)).status).toBe(status)
+    const response = await post(message, headers)
+    expect(response.status).toBe(status)
+    if (status >= 400)
+      expect(await response.json()).toEqual({
+        jsonrpc: "2.0",
+        error: {
+          code: expect.any(Number) as number,
+          message: expect.any(String) as string,
+          data: expect.anything() as unknown,
+        },
+      })
   })
 
   test.each(["GET", "DELETE"])(
@@ -230,48 +236,102 @@ describe("over HTTP", () => {
     },
   )
 
+  describe("in the revision without a handshake", () => {
+    const meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    const listing = { jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta: meta } }
+    const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list" }
+
+    test("the official client finds out what there is, asks a set and reads it", async () => {
+      const client = new Client(
+        { name: "test", version: "1" },
+        { versionNegotiation: { mode: { pin: "2026-07-28" } } },
+      )
+      const requestInit = { headers: { authorization: `Bearer ${server.key}` } }
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }),
+        patient,
+      )
+      expect(client.getServerVersion()).toMatchObject({ name: "umpire" })
+      expect(await names(client)).toContain("ask_letters")
+      const asked = { name: "ask_letters", arguments: { input: letter, questions: ["refund"] } }
+      expect((await client.callTool(asked, patient)).structuredContent).toMatchObject({ set: "letters" })
+      const { contents } = await client.readResource({ uri: "umpire://sets/letters" }, patient)
+      expect(contents).toHaveLength(1)
+      await client.close()
+    })
+
+    test.each([
+      [
+        "another version",
+        { ...meta, "io.modelcontextprotocol/protocolVersion": "2030-01-01" },
+        {},
+        400,
+        -32_022,
+      ],
+      ["no version in the message", {}, {}, 400, -32_020],
+      ["another method in the header", meta, { "mcp-method": "tools/call" }, 400, -32_020],
+      [
+        "no capabilities",
+        { ...meta, "io.modelcontextprotocol/clientCapabilities": undefined },
+        {},
+        400,
+        -32_602,
+      ],
+    ])("%s is refused with its code", async (_, _meta, more, status, code) => {
+      const response = await post({ ...listing, params: { _meta } }, { ...headers, ...more })
+      expect([response.status, await response.json()]).toMatchObject([status, { id: 1, error: { code } }])
+    })
+
+    test("what was removed is 404 with JSON-RPC's code", async () => {
+      const response = await post({ ...listing, method: "ping" }, { ...headers, "mcp-method": "ping" })
+      expect([response.status, await response.json()]).toMatchObject([
+        404,
+        { id: 1, error: { code: -32_601 } },
+      ])
+    })
+  })
+
   test("a method that is not there has JSON-RPC's code", async () => {
     const answered = await (await post({ ...ping, method: "prompts/list" })).json()
     expect(answered).toMatchObject({ id: 1, error: { code: -32_601 } })
   })
 
-  test(
-    "the conformance package passes every scenario for servers that applies",
-    { timeout: 900_000 },
-    async () => {
-      const baseline = join(folder, "conformance.yaml")
-      writeFileSync(baseline, JSON.stringify({ server: Object.values(notApplicable).flat() }))
-      const conformance = await testPackage("@modelcontextprotocol/conformance", "0.1.16")
-      const proxy = await startProxy()
-      try {
-        const { port } = proxy.address() as AddressInfo
-        const options = [
-          "--url",
-          `http://localhost:${port}/mcp`,
-          "--suite",
-          "all",
-          "--expected-failures",
-          baseline,
-        ]
-        const command = join(conformance, "dist", "index.js")
-        // Also fails where one of those that do not apply passes.
-        const run = promisify(execFile)(process.execPath, [command, "server", ...options], { cwd: folder })
-        const { stdout } = await run.catch((error: { stdout: string }) => error)
-        expect(stdout).toContain("Baseline check passed")
-        for (const scenario of [
-          "server-initialize",
-          "ping",
-          "tools-list",
-          "resources-list",
-          "dns-rebinding-protection",
-        ])
-          expect(stdout).toMatch(new RegExp(`✓ ${scenario}: \\d+ passed, 0 failed`))
-      } finally {
-        proxy.closeAllConnections()
-        await new Promise((resolve) => proxy.close(resolve))
-      }
-    },
-  )
+  test("the conformance package passes every scenario for servers that applies", async () => {
+    const baseline = join(folder, "conformance.yaml")
+    writeFileSync(baseline, JSON.stringify({ server: Object.values(notApplicable).flat() }))
+    const conformance = await testPackage("@modelcontextprotocol/conformance", "0.1.16")
+    const proxy = await startProxy()
+    try {
+      const { port } = proxy.address() as AddressInfo
+      const options = [
+        "--url",
+        `http://localhost:${port}/mcp`,
+        "--suite",
+        "all",
+        "--expected-failures",
+        baseline,
+      ]
+      const command = join(conformance, "dist", "index.js")
+      // Also fails where one of those that do not apply passes.
+      const run = promisify(execFile)(process.execPath, [command, "server", ...options], { cwd: folder })
+      const { stdout } = await run.catch((error: { stdout: string }) => error)
+      expect(stdout).toContain("Baseline check passed")
+      for (const scenario of [
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "resources-list",
+        "dns-rebinding-protection",
+      ])
+        expect(stdout).toMatch(new RegExp(`✓ ${scenario}: \\d+ passed, 0 failed`))
+    } finally {
+      proxy.closeAllConnections()
+      await new Promise((resolve) => proxy.close(resolve))
+    }
+  })
 })
 
 /** Scenarios of the conformance package that cannot pass, by the reason. */

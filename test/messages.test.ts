@@ -1,5 +1,6 @@
 /** Anthropic's Messages API on the running server: its own client, its events one by one, its errors, and the model beneath. */
 import Anthropic from "@anthropic-ai/sdk"
+import { betaTool } from "@anthropic-ai/sdk/helpers/beta/json-schema"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -198,6 +199,90 @@ test("tools that Anthropic runs itself are dropped and named; demanded, they are
   expect(demanded.status).toBe(400)
 })
 
+/** What each type of block comes to: a type that Anthropic's own client gets does not compile here. */
+const blockTypes: Record<Anthropic.ContentBlockParam["type"], "read" | "dropped"> = {
+  text: "read",
+  image: "read",
+  document: "read",
+  search_result: "read",
+  thinking: "read",
+  redacted_thinking: "read",
+  tool_use: "read",
+  tool_result: "read",
+  server_tool_use: "dropped",
+  web_search_tool_result: "dropped",
+  web_fetch_tool_result: "dropped",
+  code_execution_tool_result: "dropped",
+  bash_code_execution_tool_result: "dropped",
+  text_editor_code_execution_tool_result: "dropped",
+  tool_search_tool_result: "dropped",
+  container_upload: "dropped",
+}
+
+describe("conversations that began at Anthropic", () => {
+  const asked = { role: "user", content: "And now?" }
+  const hosted = Object.entries(blockTypes).flatMap(([type, how]) => (how === "dropped" ? [{ type }] : []))
+
+  test("what its own tools were asked and found is left out and named, each type once", async () => {
+    next = { text: "Fine." }
+    const said = [...hosted, ...hosted, { type: "text", text: "It is cold." }]
+    const response = await send({
+      messages: [...hello.messages, { role: "assistant", content: said }, asked],
+    })
+    expect([response.status, response.headers.get("x-umpire-items-dropped")]).toEqual([
+      200,
+      hosted.map(({ type }) => type).join(", "),
+    ])
+    expect(upstream.requests.at(-1)?.messages).toMatchObject([
+      { content: "Hello" },
+      { role: "assistant", content: "It is cold." },
+      asked,
+    ])
+  })
+
+  test("what is left must still end with the user, and an unknown block is refused", async () => {
+    const upload = { type: "container_upload", file_id: "file_1" }
+    for (const content of [[upload], [{ type: "nonsense" }]])
+      expect((await send({ messages: [{ role: "user", content }] })).status).toBe(400)
+  })
+
+  test("what was searched or put together elsewhere is read as its text", async () => {
+    next = { text: "Fine." }
+    const text = { type: "text" as const, text: "Parcels take two days." }
+    const found = {
+      type: "search_result" as const,
+      source: "https://a.example",
+      title: "Delivery",
+      content: [text],
+    }
+    const document = {
+      type: "document" as const,
+      source: { type: "content" as const, content: [text, text] },
+    }
+    const messages: Anthropic.MessageParam[] = [
+      { role: "user", content: [found, document] },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "search", input: {} }] },
+      {
+        role: "user",
+        content: [
+          {
+            type: "tool_result",
+            tool_use_id: "toolu_1",
+            content: [{ type: "tool_reference", tool_name: "get_weather" }, found],
+          },
+        ],
+      },
+    ]
+    await client().messages.create({ ...hello, messages })
+    const read = "Delivery\nhttps://a.example\nParcels take two days."
+    expect(upstream.requests.at(-1)?.messages).toMatchObject([
+      { role: "user", content: `${read}\nParcels take two days.\nParcels take two days.` },
+      { role: "assistant" },
+      { role: "tool", content: `get_weather\n${read}` },
+    ])
+  })
+})
+
 describe("errors", () => {
   test.each<[string, object, Record<string, string>, number, string, RegExp]>([
     ["no version", {}, {}, 400, "invalid_request_error", /anthropic-version/],
@@ -219,11 +304,18 @@ describe("errors", () => {
     ["no JSON", { toJSON: () => "{" }, version, 400, "invalid_request_error", /./],
     [
       "an image",
-      { messages: [{ role: "user", content: [{ type: "image", source: {} }] }] },
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: "" } }],
+          },
+        ],
+      },
       version,
       400,
       "invalid_request_error",
-      /images, documents .* not supported/,
+      /does not read images/,
     ],
     [
       "an answer begun",
@@ -250,6 +342,7 @@ describe("errors", () => {
         type,
         message: expect.stringMatching(message) as string,
         code: expect.any(String) as string,
+        details: { error_code: expect.any(String) as string },
       },
       request_id: response.headers.get("x-request-id"),
     })
@@ -371,4 +464,64 @@ test("a key in x-api-key is a key: its requests are recorded under messages", as
   await expect
     .poll(found, { interval: 200 })
     .toMatchObject({ data: { sequence: { call_source: "messages", result: "success" } } })
+})
+
+test("the client's tool runner goes on without the thread that it asks for first", async () => {
+  const runs: string[] = []
+  const tool = betaTool({
+    name: "get_weather",
+    description: "The weather in a city",
+    inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    run: async ({ city }) => {
+      runs.push(city)
+      return "sunny"
+    },
+  })
+  const answers: UpstreamAnswer[] = [
+    { calls: [{ name: "get_weather", arguments: '{"city":"Oslo"}' }] },
+    { text: "It is sunny." },
+  ]
+  next = answers[0] ?? {}
+  const runner = client().beta.messages.toolRunner({
+    model: "far",
+    max_tokens: 50,
+    messages: [{ role: "user", content: "Weather in Oslo?" }],
+    tools: [tool],
+  })
+  const seen: string[] = []
+  for await (const message of runner) {
+    seen.push(message.stop_reason ?? "")
+    next = answers[1] ?? {}
+  }
+  expect([seen, runs]).toEqual([["tool_use", "end_turn"], ["Oslo"]])
+  const refused = await send({ thread: { type: "create" } })
+  expect([refused.status, await refused.json()]).toMatchObject([
+    400,
+    { error: { type: "invalid_request_error", details: { error_code: "thread_unsupported_request" } } },
+  ])
+})
+
+test("a text has no citations: some clients take a null for a list", async () => {
+  next = { text: "Hi." }
+  const whole = (await (await send({})).json()) as { content: object[] }
+  expect(whole.content).toEqual([{ type: "text", text: "Hi." }])
+  expect(await (await send({ stream: true })).text()).not.toContain("citations")
+})
+
+test("the models have the fields of Anthropic's clients beside those of OpenAI's", async () => {
+  const found = []
+  for await (const model of client().models.list()) found.push(model)
+  expect(found.find(({ id }) => id === "far")).toMatchObject({
+    type: "model",
+    display_name: "far",
+    created_at: new Date(0).toISOString(),
+    max_input_tokens: 32_768,
+    object: "model",
+    owned_by: "umpire",
+  })
+  expect(await client().models.retrieve("far")).toMatchObject({
+    id: "far",
+    type: "model",
+    lifecycle: "active",
+  })
 })

@@ -1,11 +1,13 @@
 /** Metrics as Prometheus sees them: names and units, the dashboard, the alert rules, and who may read them. */
-import { readFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { parse } from "yaml"
 import { dashboard, panelQueries, queriesWithoutData } from "./dashboard.ts"
 import { type TestPrometheus, promtool, startPrometheus } from "./prometheus.ts"
 import { type TestServer, startServer } from "./server.ts"
+import { installMs } from "./run-folder.ts"
 
 const deploy = join(import.meta.dirname, "..", "deploy")
 const rulesFile = join(deploy, "prometheus-rules.yaml")
@@ -26,7 +28,7 @@ let prometheus: TestPrometheus
 beforeAll(async () => {
   server = await startServer({ env: { UMPIRE_METRICS_TOKEN: token, UMPIRE_LOG_LEVEL: "error" } })
   prometheus = await startPrometheus([{ url: server.url, job: "umpire", token }])
-})
+}, installMs)
 
 afterAll(async () => {
   await prometheus.stop()
@@ -121,6 +123,33 @@ describe("the files for operators", () => {
     expect(promtool(["check", "rules", rulesFile])).toMatchObject({ status: 0 })
   })
 
+  test("each alert fires past its limit, and none before", () => {
+    const folder = mkdtempSync(join(tmpdir(), "umpire-rules-"))
+    const file = join(folder, "tests.yaml")
+    // A sample a minute.
+    const given = (which: "past" | "before"): object => ({
+      interval: "1m",
+      input_series: Object.values(limits).flatMap((series) =>
+        Object.entries(series).map(([name, values]) => ({ series: name, values: values[which] })),
+      ),
+      promql_expr_test: [
+        {
+          expr: 'group by (alertname) (ALERTS{alertstate="firing"})',
+          eval_time: "20m",
+          exp_samples: ruleQueries.flatMap(([alertname]) =>
+            which === "past" ? [{ labels: `{alertname="${alertname}"}`, value: 1 }] : [],
+          ),
+        },
+      ],
+    })
+    expect(Object.keys(limits).toSorted()).toEqual(ruleQueries.map(([alert]) => alert).toSorted())
+    const tests = [given("past"), given("before")]
+    writeFileSync(file, JSON.stringify({ rule_files: [rulesFile], evaluation_interval: "1m", tests }))
+    const { status, said } = promtool(["test", "rules", file])
+    rmSync(folder, { recursive: true })
+    expect([status, said]).toEqual([0, expect.stringContaining("SUCCESS")])
+  })
+
   test("dashboard and rules use only metrics that exist", async () => {
     const text = await (await readMetrics(`Bearer ${token}`)).text()
     const known = new Set(["up"])
@@ -136,14 +165,11 @@ describe("the files for operators", () => {
   test("every query of the dashboard has data while requests of all kinds are served", async () => {
     let empty = panelQueries.map(([, expression]) => expression)
     await expect
-      .poll(
-        async () => {
-          await traffic()
-          empty = await queriesWithoutData(prometheus, empty)
-          return empty
-        },
-        { timeout: 600_000 },
-      )
+      .poll(async () => {
+        await traffic()
+        empty = await queriesWithoutData(prometheus, empty)
+        return empty
+      })
       .toEqual([])
   })
 
@@ -163,6 +189,56 @@ describe("the files for operators", () => {
     expect(fired).toEqual([])
   })
 })
+
+interface Values {
+  readonly past: string
+  readonly before: string
+}
+
+/** A number for as long as is looked at, and counters that grow by so much a minute, or once. */
+const stays = (past: number, before: number): Values => ({ past: `${past}x30`, before: `${before}x30` })
+const grows = (past: number, before: number): Values => ({ past: `0+${past}x30`, before: `0+${before}x30` })
+const jumps = (past: number, before: number): Values => ({
+  past: `0x15 ${past}x15`,
+  before: `0x15 ${before}x15`,
+})
+/** Of a hundred a minute so many are within the bucket that the rule names. */
+const within = (metric: string, le: string, labels = ""): Record<string, Values> => ({
+  [`${metric}_bucket{le="${le}"${labels}}`]: grows(94, 96),
+  [`${metric}_bucket{le="60"${labels}}`]: grows(100, 100),
+  [`${metric}_bucket{le="+Inf"${labels}}`]: grows(100, 100),
+})
+const mebibyte = 1024 * 1024
+
+/** Series of each alert: past what it allows, and just before. */
+const limits: Readonly<Record<string, Readonly<Record<string, Values>>>> = {
+  UmpireDown: { 'up{job="umpire"}': stays(0, 1) },
+  UmpireServerErrors: {
+    'umpire_http_requests_total{status="200"}': grows(979, 981),
+    'umpire_http_requests_total{status="503"}': grows(21, 19),
+  },
+  UmpireOverloaded: {
+    'umpire_request_errors_total{model="a",error_code="overloaded"}': grows(11, 9),
+    'umpire_requests_total{model="a"}': grows(1_000, 1_000),
+  },
+  UmpireDecisionsSlow: within("umpire_request_duration_seconds", "2.5", ',call_source="decisions"'),
+  UmpireFirstTokenSlow: within("umpire_time_to_first_token_seconds", "10"),
+  UmpireQueueLong: within("umpire_queue_duration_seconds", "1"),
+  UmpireWorkerDown: { 'umpire_worker_healthy{model="a",worker="1"}': stays(0, 1) },
+  UmpireModelWithoutWorker: { 'umpire_worker_healthy{model="b",worker="2"}': stays(0, 1) },
+  UmpireBreakerOpen: { umpire_worker_breaker_state: stays(2, 1) },
+  UmpireEngineRestarts: { umpire_engine_restarts_total: jumps(3, 1) },
+  UmpireJournalLag: { umpire_journal_lag_seconds: stays(61, 60) },
+  UmpireLeasesNotRenewed: { umpire_lease_renewal_age_seconds: stays(61, 60) },
+  UmpireAnalyticsFailing: { umpire_analytics_failing: stays(1, 0) },
+  UmpireContentDropped: { umpire_content_dropped_total: jumps(1, 0) },
+  UmpireMainThreadBusy: { umpire_event_loop_active_seconds_total: grows(55, 53) },
+  UmpireDiskLow: {
+    umpire_disk_free_bytes: stays(2 * mebibyte - 1, 2 * mebibyte),
+    umpire_disk_reserved_bytes: stays(mebibyte, mebibyte),
+  },
+  UmpireCreditHeldBySilentGateway: { umpire_silent_gateways_held_dollars: stays(0.01, 0) },
+}
 
 const ofSpeed = ["UmpireDecisionsSlow", "UmpireFirstTokenSlow", "UmpireQueueLong", "UmpireMainThreadBusy"]
 

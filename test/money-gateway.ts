@@ -23,12 +23,13 @@ import { recordRefusal } from "../src/gateway/metered-call.ts"
 import { createBodyReader } from "../src/gateway/openai/body.ts"
 import { chatHandler } from "../src/gateway/openai/chat.ts"
 import { LiveTraffic } from "../src/gateway/routing/queue.ts"
-import type { Routed } from "../src/gateway/routing/router.ts"
+import { routerTo } from "./in-memory-gateway.ts"
 import { openBatches } from "../src/main/batches.ts"
-import { openContent } from "../src/main/content.ts"
+import { openContent, openContentCipher } from "../src/main/content.ts"
 import { openMoney } from "../src/main/money.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
+import { diskOf } from "../src/store/disk-space.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 import { openSharedRateLimiter } from "../src/store/shared-rate-limiter.ts"
@@ -80,9 +81,7 @@ const generator: Pick<GenerateEngine, "generate"> = {
 }
 
 // Only decisions and chats are asked of it.
-const router = {
-  open: async () => ({ ...scorer, ...generator, close: () => undefined }) as unknown as Routed,
-}
+const router = routerTo({ ...scorer, ...generator })
 
 const config = loadConfig(process.env, process.cwd())
 const log = createLog(config.log.level)
@@ -131,10 +130,12 @@ const inference = {
   timeoutMs: config.server.request_timeout_ms,
 }
 const content = await openContent({
+  cipher: await openContentCipher(config, async () => false),
   organizations,
   config,
   database,
   gatewayId: money.journal.gatewayId,
+  disk: diskOf(config, clock),
   // No question set redacts here.
   scoring: { ...inference, sets: { find: () => Promise.reject(new Error("there are no sets")) } },
   clock,
@@ -165,6 +166,7 @@ const batches = await openBatches({
   liveTraffic: new LiveTraffic(clock, { batchShare: 1 }),
   principals,
   handlers: asking,
+  publicUrl: () => "",
 })
 const http = createHttp({
   // The other endpoints are not called.
@@ -183,7 +185,7 @@ const http = createHttp({
   } as unknown as Handlers<Table>,
   metrics: new Metrics(),
   gate: principals,
-  idempotency: createIdempotencyStore(control),
+  idempotency: createIdempotencyStore({ ...control, cipher: content.access.cipher }),
   refused: (refusal) => recordRefusal({ meter: money.meter, log }, refusal),
   limiter: createRequestLimiter({ requestsPerMinute: 10_000_000, burst: 10_000_000 }),
   clock,

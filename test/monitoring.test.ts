@@ -53,7 +53,9 @@ async function count(given: Given, offsetMs: number): Promise<void> {
   const { question = "rude", answer, abstained = false, rows, version = 1, bin = 9 } = given
   const bins = Array.from({ length: 10 }, (_, place) => (place === bin ? rows : 0))
   const key = { setId, version, question, hourMs: startMs + offsetMs, abstained, answer }
-  const added = { rows, bins, latencyMs: 20 * rows, costTicks: ticksPerCent * BigInt(rows) }
+  // Near the upper end of its tenth.
+  const confidence = rows * (bin / 10 + 0.09)
+  const added = { rows, bins, confidence, latencyMs: 20 * rows, costTicks: ticksPerCent * BigInt(rows) }
   await addAnswerCounts(platform.database, [{ ...key, ...added }])
 }
 
@@ -82,10 +84,10 @@ test("days have their answers, abstentions, confidence, latency and cost, and th
       { answer: "yes", rows: 180, reference_rows: 300 },
       { answer: "no", rows: 10, reference_rows: 300 },
     ],
-    reference: { rows: 600, abstained: 0, mean_confidence: 0.95 },
+    reference: { rows: 600, abstained: 0, mean_confidence: expect.closeTo(0.99) },
     drift: { rows: 200, reference_rows: 600, verdict: "large" },
   })
-  expect(rude.mean_confidence).toBeCloseTo((180 * 0.95 + 10 * 0.45 + 10 * 0.05) / 200)
+  expect(rude.mean_confidence).toBeCloseTo((180 * 0.99 + 10 * 0.49 + 10 * 0.09) / 200)
   expect(rude.confidence_histogram).toEqual([10, 0, 0, 0, 10, 0, 0, 0, 0, 180])
   expect(rude.series).toMatchObject([
     { start: startMs, rows: 190, abstained: 0, answers: [180, 10], cost_cents: 190 },

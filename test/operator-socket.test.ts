@@ -1,9 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises"
+import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { createConnection } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
-import { afterEach, beforeEach, expect, test } from "vitest"
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest"
 import { systemClock } from "../src/base/clock.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
@@ -15,6 +15,7 @@ import { openOperatorSocket, operatorAddress, operatorGate } from "../src/server
 
 /** Longer than a busy machine takes to read a request that was sent at once. */
 const idleTimeoutMs = 15_000
+const unprivilegedId = 65_534
 
 let directory: string
 
@@ -87,3 +88,29 @@ test("every caller is the operator, an owner in every organization; its input is
   await expect(client.getStatus()).rejects.toThrow("the disk is odd")
   await server.close()
 })
+
+/** Only root can become another user. */
+test.runIf(process.getuid?.() === 0)(
+  "another user is refused with a sentence, also where the directory is open to all",
+  async () => {
+    const { address, server } = await open({ getStatus: never })
+    onTestFinished(async () => await server.close())
+    const asNobody = async (): Promise<unknown> => {
+      process.seteuid?.(unprivilegedId)
+      try {
+        return await connectOperator(address).catch((error: unknown) => error)
+      } finally {
+        process.seteuid?.(0)
+      }
+    }
+    for (const mode of [0o700, 0o755]) {
+      await chmod(directory, mode)
+      expect(await asNobody()).toMatchObject({
+        code: "permission_denied",
+        message: expect.stringContaining("its data directory belongs to another user") as string,
+      })
+    }
+    // Its owner, who is root here, goes on.
+    expect(await connectOperator(address)).not.toBeNull()
+  },
+)

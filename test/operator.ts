@@ -63,6 +63,7 @@ export const storeOperator = (
       clock: systemClock,
       publicUrl: () => "https://umpire.example/",
       catalog: async () => createCatalog(models as unknown as Parameters<typeof createCatalog>[0]),
+      connector: null,
       provider: "local",
       rateLimit: { requestsPerMinute: 60, burst: 60 },
     }),

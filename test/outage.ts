@@ -59,7 +59,7 @@ export async function surviveOutage({ outageMs, graceSeconds }: OutageOptions): 
   expect(grownKib, `KiB in samples ${samplesKib.join(" ")}`).toBeLessThan(growthKibMax)
   // Beyond the grace time: a clear error, and not that the account cannot pay.
   if (load.refusals.size === 0) await untilReply(load, ({ status }) => status !== 200)
-  expect([...load.refusals.keys()]).toEqual(["metering_unavailable"])
+  expect([...load.refusals.keys()]).toEqual(["store_unavailable"])
   server = await startPostgres(folder, { port })
   await untilReply(load, ({ status }) => status === 200)
   await load.stop()
@@ -73,7 +73,7 @@ export async function surviveOutage({ outageMs, graceSeconds }: OutageOptions): 
 /** The first that ends; a renewal may come after it was looked at. */
 async function leaseExpiry(url: string): Promise<number> {
   const database = await openPostgres({ url, connectionsMax: 1 })
-  const [lease] = await row({ ends: timestamp }).all(database, "SELECT min(expires_at) AS ends FROM leases")
+  const [lease] = await row({ ends: timestamp }).all(database)`SELECT min(expires_at) AS ends FROM leases`
   await database.close()
   return lease?.ends.getTime() ?? NaN
 }

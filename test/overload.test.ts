@@ -1,10 +1,10 @@
 /** Ten times the load that a worker can do, on a simulated worker and simulated time: what is admitted, and for whom. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { type Clock, ManualClock } from "../src/base/clock.ts"
+import { type Clock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { silentLog } from "../src/base/log.ts"
 import { Fault } from "../src/contract/errors.ts"
-import { admitAny } from "../src/engine/admission.ts"
-import type { ScoreWork } from "../src/engine/engine.ts"
+import { admitAny, type ScoreWork } from "../src/engine/engine.ts"
 import { createRouter, type Router } from "../src/gateway/routing/router.ts"
 import { RequestTrace } from "../src/gateway/telemetry.ts"
 

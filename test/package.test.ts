@@ -1,6 +1,6 @@
 /** The npm package: what `npm run package` makes is installed into an empty folder, without the sources, and runs there. */
 import { type SpawnSyncReturns, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
@@ -18,12 +18,35 @@ interface PackageManifest {
   readonly scripts?: Readonly<Record<string, string>>
 }
 
+/** Of docs/library.md; what it expects of the types is checked too. */
+const libraryProgram = `
+import { load } from "umpire"
+import { load as loadInPage } from "umpire/browser"
+type InPage = Awaited<ReturnType<typeof loadInPage>>
+type Rerank = InPage["rerank"]
+// @ts-expect-error -- there are no embeddings in a browser
+type Embed = InPage["embed"]
+console.log(typeof loadInPage)
+const umpire = await load({ model: "umpire-decide-small" })
+const { answers } = await umpire.decide({
+  input: "The parcel arrived two weeks late and the box was crushed.",
+  questions: [
+    { type: "choice", name: "topic", instructions: "What is it about?",
+      choices: [{ value: "delivery" }, { value: "billing" }] },
+  ],
+})
+const topic: "delivery" | "billing" = answers.topic.choice
+// @ts-expect-error -- no such option
+const wrong: "returns" = answers.topic.choice
+console.log(topic)
+`
+
 let folder = ""
 const installed = (...path: string[]): string => join(folder, "node_modules", manifest.name, ...path)
 
 const run = (command: string, args: readonly string[], cwd: string): SpawnSyncReturns<string> => {
   const ran = spawnSync(command, args, { cwd, encoding: "utf8" })
-  expect([ran.status, ran.stderr]).toEqual([0, expect.anything()])
+  expect([ran.status, `${ran.stderr}${ran.status ? ran.stdout : ""}`]).toEqual([0, expect.anything()])
   return ran
 }
 
@@ -32,7 +55,8 @@ beforeAll(() => {
   run(process.execPath, [join(root, "scripts", "build-package.ts"), folder], root)
   const tarball = `./${manifest.name}-${manifest.version}.tgz`
   run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], folder)
-})
+  // Packing and installing half a gigabyte takes minutes beside other tests.
+}, 600_000)
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -60,7 +84,7 @@ describe("the installed package", () => {
   test("has no sources, no tests, no development packages, and is not too large", () => {
     expect(existsSync(installed("src"))).toBe(false)
     const files = readdirSync(installed("dist"), { recursive: true, encoding: "utf8" })
-    expect(files.filter((file) => /\.ts$|\.test\./.test(file))).toEqual([])
+    expect(files.filter((file) => /(?<!\.d)\.ts$|\.test\./.test(file))).toEqual([])
     const runtime = Object.keys(runtimePackages(readLock()))
     const names = Object.keys({ ...manifest.devDependencies, ...consoleManifest.dependencies })
     const strays = names.filter((name) => !runtime.includes(`node_modules/${name}`))
@@ -87,6 +111,17 @@ describe("the installed package", () => {
     const umpire = installed("bin", "umpire.js")
     expect(run(process.execPath, [umpire, "--version"], folder).stdout).toBe(`${manifest.version}\n`)
     expect(run(process.execPath, [umpire, "--help"], folder).stdout).toContain("serve")
+  })
+
+  test("is a library: its types fit, and it decides without a server", () => {
+    const program = join(folder, "program.mts")
+    writeFileSync(program, libraryProgram)
+    const flags = ["--ignoreConfig", "--noEmit", "--strict", "--target", "es2024", "--module", "nodenext"]
+    run(join(root, "node_modules", ".bin", "tsc"), [...flags, "--types", "", program], folder)
+    expect(run(process.execPath, [program], folder).stdout).toBe("function\ndelivery\n")
+    const folderOfPages = readdirSync(installed("console", "dist", "browser"))
+    for (const name of ["umpire.js", "worker.js", "ort-wasm-simd-threaded.wasm.gz"])
+      expect(folderOfPages).toContain(name)
   })
 
   test("a line of dist is the line of the source", () => {

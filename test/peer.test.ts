@@ -11,7 +11,7 @@ import { Fault } from "../src/contract/errors.ts"
 import type { ConformanceService, OpenBehaviour } from "./programs/conformance-peer.ts"
 
 const entry = new URL("./programs/conformance-peer.ts", import.meta.url)
-const POLL = { timeout: 600_000, interval: 20 }
+const POLL = { timeout: 60_000, interval: 20 }
 
 const channels: [string, () => Channel][] = [
   ["a child process", () => childChannel(entry)],

@@ -1,5 +1,6 @@
 /** Work of a generation that leaves everything open. */
 import type { GenerateWork } from "../src/engine/engine.ts"
+import { openWork } from "../src/gateway/openai/chat-work.ts"
 
 export const plainWork = (changes: Partial<GenerateWork> = {}): GenerateWork => ({
   organizationId: "org_1",
@@ -8,18 +9,8 @@ export const plainWork = (changes: Partial<GenerateWork> = {}): GenerateWork => 
   toolChoice: "auto",
   parallelToolCalls: true,
   format: { kind: "text" },
-  sampling: {
-    temperature: null,
-    topP: null,
-    seed: null,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    logitBias: {},
-  },
-  stop: [],
-  topLogprobs: null,
+  ...openWork,
   outputTokensMax: 5,
-  truncate: false,
   effort: null,
   ...changes,
 })

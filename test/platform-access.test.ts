@@ -4,11 +4,16 @@ import { type Permission, type Role, permissions } from "../src/contract/access.
 import type { Endpoint } from "../src/contract/endpoint.ts"
 import { table } from "../src/contract/table.ts"
 import { createOneTimeLink } from "../src/control/sessions.ts"
+import { insertBatch } from "../src/store/batches/batches.ts"
+import { insertConversation } from "../src/store/conversations.ts"
 import { identityProviders } from "../src/store/identity-providers.ts"
+import { saveStoredResponse } from "../src/store/responses.ts"
+import { run } from "../src/store/rows.ts"
 import { accessMatrix } from "./access-matrix.ts"
 import { type Places, type Row, sessionRoles, singlePermissions, userKeyRoles } from "./access-matrix/row.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform, workloadToken } from "./platform.ts"
+import { seedConnectedModel } from "./connected-model.ts"
 import { seedContent } from "./kept-content.ts"
 import { seedArtefact } from "./taught.ts"
 
@@ -16,7 +21,7 @@ let platform: Platform
 let seed: ReturnType<typeof seeder>
 let places: Places
 let foreignOrg: string
-let users: Record<Role | "outsider", string>
+let users: Record<"primary_owner" | "owner" | "member" | "outsider", string>
 let made = 0
 
 beforeAll(async () => {
@@ -25,7 +30,7 @@ beforeAll(async () => {
   const account = await seed.billingAccount()
   const org = await seed.organization("Matrix", account)
   foreignOrg = await seed.organization("Elsewhere", await seed.billingAccount())
-  const user = async (role: Role | "outsider"): Promise<string> => {
+  const user = async (role: keyof typeof users): Promise<string> => {
     const id = await seed.user(`${role}@matrix.test`)
     await (role === "outsider" ? seed.member(foreignOrg, id, "primary_owner") : seed.member(org, id, role))
     return id
@@ -46,6 +51,33 @@ beforeAll(async () => {
     config: { type: "x509", trust_anchors: [], intermediate_cas: [] },
     attributeTransformations: {},
     authorizationRules: [],
+  })
+  // Likewise what rows of inference name.
+  const { id, organizationId, createdAt } = { ...row, id: "x_1" }
+  await insertConversation(platform.database, {
+    id,
+    organizationId,
+    metadata: "{}",
+    createdAt,
+    usedAt: createdAt,
+  })
+  const stored = { id, organizationId, previousId: null, body: "{}", input: "[]", pieces: null, createdAt }
+  await saveStoredResponse(platform.database, stored, { items: [], hasBegun: false })
+  const input = { organizationId, storage: "files", sha256: "ab" }
+  await run(platform.database)`INSERT INTO file_blobs (organization_id, storage, sha256, bytes)
+    VALUES (${input.organizationId}, ${input.storage}, ${input.sha256}, 0)`
+  await insertBatch(platform.database, {
+    id: "batch_1",
+    organizationId,
+    principal: "{}",
+    endpoint: "/v1/decisions",
+    inputFileId: "file_1",
+    storage: input.storage,
+    inputSha256: input.sha256,
+    completionWindow: "24h",
+    metadata: null,
+    createdAt,
+    expiresAt: createdAt,
   })
   places = {
     org,
@@ -109,6 +141,7 @@ beforeAll(async () => {
       return (await platform.send("POST", `/v1/organizations/${org}/models`, { bearer: owner, body })).body
         .data.id
     },
+    connectedModel: async () => await seedConnectedModel(platform, org, `elsewhere-${++made}`),
     guardrail: async () => {
       const at = `/v1/organizations/${org}`
       // An organization has a few guardrails at most.
@@ -121,7 +154,7 @@ beforeAll(async () => {
     },
     link: async () => {
       const id = await seed.user(`linked${++made}@matrix.test`)
-      return (await createOneTimeLink(platform.database, id, new Date())).link
+      return (await createOneTimeLink(platform.database, { userId: id, purpose: "sign_in" }, new Date())).link
     },
   }
 })
@@ -200,6 +233,45 @@ function zip<Item>(
     throw new Error(`the row has ${given.length} statuses for ${items.length}`)
   return items.map((item, index) => ({ ...make(item), status: Number(given[index]) }))
 }
+
+const changes: Readonly<Partial<Record<Role, readonly string[]>>> = {
+  reviewer: [
+    "POST /v1/organizations/{org_id}/question_sets/{set_id}/review/{item_id}",
+    "DELETE /v1/organizations/{org_id}/question_sets/{set_id}/review/{item_id}/label",
+  ],
+  billing: [
+    "POST /v1/billing_accounts/{billing_account_id}/refill",
+    "PUT /v1/billing_accounts/{billing_account_id}/spend_controls",
+    "PUT /v1/billing_accounts/{billing_account_id}/auto_refill",
+    "PUT /v1/billing_accounts/{billing_account_id}/buyer",
+    "POST /v1/billing_accounts/{billing_account_id}/payment_method",
+    "DELETE /v1/billing_accounts/{billing_account_id}/payment_method",
+  ],
+}
+
+test.each(Object.entries(changes))(
+  "a member with the role %s changes only what it is for",
+  async (role, own) => {
+    const changed: string[] = []
+    const read: string[] = []
+    for (const row of accessMatrix) {
+      const [method = "", path = ""] = row.endpoint.split(" ")
+      const isOfOrganization = /^\/v1\/(?:organizations\/|billing_accounts\/)/.test(path)
+      if (!isOfOrganization && !/^\/v1\/(?:decisions|systemone|chat|responses|messages)/.test(path)) continue
+      const { path: at, ...sent } = await row.request(places)
+      // The keys of an object lose the type of its type.
+      const bearer = await seed.session(await twinOf(role as Role))
+      const { status } = await platform.send(method, at, { bearer, ...sent })
+      const [owner, , member] = row.sessions.split(" ").map(Number)
+      const reads = method === "GET" || path.endsWith("/content/search")
+      if (!reads && status === owner) changed.push(row.endpoint)
+      // They read what a member reads, and run no model.
+      if (reads && status !== (isOfOrganization ? member : 403)) read.push(`${row.endpoint}: ${status}`)
+    }
+    expect(changed.toSorted()).toEqual(own.toSorted())
+    expect(read).toEqual([])
+  },
+)
 
 const existing = new Set(Object.values<Endpoint>(table).map(({ method, path }) => `${method} ${path}`))
 

@@ -45,9 +45,7 @@ const statuses = (answers: readonly Answer[]): number[] =>
 async function primaryOwners(org: string): Promise<number> {
   const [found] = await row({ count: integer }).all(
     gateways[0].database,
-    "SELECT count(*)::int AS count FROM memberships WHERE organization_id = $1 AND role = 'primary_owner'",
-    [org],
-  )
+  )`SELECT count(*)::int AS count FROM memberships WHERE organization_id = ${org} AND role = 'primary_owner'`
   return found?.count ?? 0
 }
 

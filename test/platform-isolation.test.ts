@@ -7,6 +7,7 @@ import { platformTable } from "../src/contract/platform/table.ts"
 import { table } from "../src/contract/table.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
+import { connectedModel, seedConnectedModel } from "./connected-model.ts"
 import { seedContent } from "./kept-content.ts"
 import { seedArtefact } from "./taught.ts"
 
@@ -88,6 +89,7 @@ async function side(name: string): Promise<Side> {
     job_id: (await inSet("POST", "/teach", {})).data.id as string,
     webhook_id: webhook,
     delivery_id: await post(`/webhooks/${webhook}/test`),
+    connected_model_id: await seedConnectedModel(platform, org, `mark-${name}`),
     model_id: await post("/models", { name: `mark-${name}`, alias: "open" }),
     guardrail_id: await post("/guardrails", { name: `mark-${name}`, question_set: set.body.data.name }),
     rule_id: await post("/alert_rules", { name: `mark-${name}`, kind: "error_rate" }),
@@ -126,6 +128,7 @@ const bodies: Readonly<Record<string, unknown>> = {
   checkQuestionSet: {},
   runQuestionSetComparison: { from: "1" },
   proposeQuestionSetLabels: {},
+  distilQuestionSet: { model: "open", budget_usd: "1", texts: ["intruder"] },
   createAlertRule: { name: "intruder", kind: "error_rate" },
   updateAlertRule: { name: "taken over" },
   createWebhook: { url: "https://intruder.example/" },
@@ -141,6 +144,8 @@ const bodies: Readonly<Record<string, unknown>> = {
   updateGuardrail: { enabled: false },
   createVirtualModel: { name: "intruder", alias: "open" },
   updateVirtualModel: { alias: "closed" },
+  createConnectedModel: { ...connectedModel, sku: "intruder" },
+  checkConnectedModel: {},
 }
 
 /** Everything about an organization that a change could touch. */
@@ -158,6 +163,7 @@ async function stateOf({ ids }: Side): Promise<unknown> {
     "alert_rules",
     "guardrails",
     "virtual_models",
+    "connected_models",
     "content",
     "content_settings",
     "key_content_settings",
@@ -226,8 +232,9 @@ test("a path with any id of another organization answers 404, tells nothing and 
       // A cursor that the list cannot have given is 400 for every caller: the shape of a request comes before its ids.
       const expected = query === "" ? [404, 403] : [404, 403, 400]
       expect(expected, `${endpoint.method} ${path}`).toContain(answer.status)
-      // Only these policies refuse our organization's key, by its kind; nothing about the ids shows in that.
-      if (answer.status === 403) expect(["putRoutingPolicy", "putSingleSignOnPolicy"]).toContain(name)
+      // Only these refuse our organization's key, by its kind; nothing about the ids shows in that.
+      if (answer.status === 403)
+        expect(name).toMatch(/^put(?:RoutingPolicy|SingleSignOnPolicy)$|ConnectedModels?$/)
       const text = JSON.stringify(answer.body)
       for (const mark of theirs.marks) expect(text).not.toContain(mark)
     }),
@@ -255,7 +262,9 @@ test("every endpoint under an organization or billing account hides those of oth
     for (const bearer of ours.bearers) {
       const query = "?range_start=1&range_end=2&group_by=model&metric=requests"
       const answer = await platform.send("GET", path + query, { bearer })
-      expect(answer.status, path).toBe(404)
+      // Keys are refused by their kind where only sessions are accepted, whatever the path names.
+      const isAccepted = bearer === ours.bearers[0] || endpoint.access.principals.includes("key")
+      expect(answer.status, path).toBe(isAccepted ? 404 : 403)
     }
   }
 })

@@ -1,6 +1,6 @@
 /** API keys over HTTP: what they may be given, when they work, when they stop. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { ManualClock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
 import type { Permission } from "../src/contract/access.ts"
 import { openTestDatabase } from "./database.ts"

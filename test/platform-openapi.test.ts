@@ -49,11 +49,18 @@ test("every operation documents its errors, each with a body", () => {
   }
 })
 
-/** What a schema cannot know: tokens that only a mail or the operator has, the name of a model, a provider, a version, a network. */
+/** What a schema cannot know: the organization of the operator, tokens that only a mail or the operator has, codes and signatures of a device, the name of a model, a provider, a version, a network. */
 const unreachable = new Set([
   "createSession",
   "describeInvitation",
   "acceptInvitation",
+  "requestPasswordReset",
+  "finishPasswordReset",
+  "confirmSecondFactor",
+  "replaceRecoveryCodes",
+  "removeSecondFactor",
+  "addPasskey",
+  "removePasskey",
   "requestModelAccess",
   "startSingleSignOn",
   "finishSingleSignOn",
@@ -68,6 +75,7 @@ const unreachable = new Set([
   "addQuestionSetCases",
   "deleteQuestionSetCase",
   "teachQuestionSet",
+  "distilQuestionSet",
   "checkQuestionSet",
   "getQuestionSetJob",
   "cancelQuestionSetJob",
@@ -82,6 +90,10 @@ const unreachable = new Set([
   "undoReviewItem",
   "createGuardrail",
   "updateGuardrail",
+  "listConnectedModels",
+  "createConnectedModel",
+  "deleteConnectedModel",
+  "checkConnectedModel",
   "createVirtualModel",
   "updateVirtualModel",
   "createApiKey",

@@ -1,14 +1,14 @@
 /** Organizations, members, invitations, models, routing policy and audit log over HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
-import type { Role } from "../src/contract/access.ts"
-import { findStoredResponse, insertStoredResponse } from "../src/store/responses.ts"
+import { findStoredResponse, saveStoredResponse } from "../src/store/responses.ts"
 import { openTestDatabase } from "./database.ts"
 import { storeOperator } from "./operator.ts"
 import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
 let platform: Platform
 let org: string
-let people: Record<Role, { id: string; session: string }>
+type Seeded = "primary_owner" | "owner" | "member"
+let people: Record<Seeded, { id: string; session: string }>
 let count = 0
 
 beforeAll(async () => {
@@ -25,7 +25,7 @@ beforeEach(async () => {
   const seed = seeder(platform)
   count += 1
   org = await seed.organization(`Organization ${count}`, await seed.billingAccount())
-  const person = async (role: Role): Promise<{ id: string; session: string }> => {
+  const person = async (role: Seeded): Promise<{ id: string; session: string }> => {
     const id = await seed.user(`${role}${count}@example.com`)
     await seed.member(org, id, role)
     return { id, session: await seed.session(id) }
@@ -37,7 +37,13 @@ beforeEach(async () => {
   }
 })
 
-const as = async (role: Role, method: string, path: string, body?: unknown, headers = {}): Promise<Answer> =>
+const as = async (
+  role: Seeded,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers = {},
+): Promise<Answer> =>
   await platform.send(method, `/v1/organizations/${org}${path}`, {
     bearer: people[role].session,
     body,
@@ -94,11 +100,11 @@ const keep = async (days: number | null): Promise<Answer> =>
   await as("owner", "PATCH", "", { data_persistence: { stored_responses_days: days } })
 
 test("retention of 0 days deletes what is stored, for good, and nobody else's", async () => {
-  const store = async (id: string, organizationId: string): Promise<void> =>
-    await insertStoredResponse(
+  const store = async (id: string, organizationId: string): Promise<boolean> =>
+    await saveStoredResponse(
       platform.database,
       { id, organizationId, previousId: null, body: "{}", input: "[]", pieces: null, createdAt: new Date() },
-      [{ id: `item_${id}`, item: "{}" }],
+      { items: [{ id: `item_${id}`, item: "{}" }], hasBegun: false },
     )
   const seed = seeder(platform)
   const other = await seed.organization("Other", await seed.billingAccount())
@@ -134,7 +140,7 @@ test("resources name the visible regions, the rate limit and the counts", async 
   })
 })
 
-test.each<[Role, Role, Role, number]>([
+test.each<[Seeded, Seeded, Seeded, number]>([
   ["primary_owner", "owner", "primary_owner", 200],
   ["primary_owner", "member", "owner", 200],
   ["owner", "member", "owner", 200],
@@ -281,7 +287,7 @@ test("an expired invitation is not pending, cannot be accepted, and makes room f
   expect((await as("owner", "POST", "/invites", body)).status).toBe(200)
 })
 
-test.each<[Role, Role, number]>([
+test.each<[Seeded, Seeded, number]>([
   ["primary_owner", "primary_owner", 200],
   ["owner", "owner", 200],
   ["owner", "primary_owner", 403],

@@ -1,5 +1,6 @@
 /** What a user makes without an owner's help: keys of their own, and organizations. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
+import { fromCents } from "../src/base/money.ts"
 import { createdOrganizationsMax } from "../src/contract/platform/organizations.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
@@ -78,9 +79,9 @@ test("a user creates organizations up to the limit, with a billing account and a
     "SELECT email, balance_ticks, auto_refill_enabled FROM billing_accounts WHERE id = $1",
     [billing_account_id],
   )
-  // Free credit comes with the installation, not with each organization that a user creates.
+  // At the local provider, which moves no money; nothing is bought unasked.
   expect(accounts).toEqual([
-    { email: `member${count}@own-keys.test`, balance_ticks: 0n, auto_refill_enabled: true },
+    { email: `member${count}@own-keys.test`, balance_ticks: fromCents(10_000), auto_refill_enabled: false },
   ])
   const [entry] = (await as(member, "GET", `/${id}/audit_log`)).body.data
   expect(entry).toMatchObject({ action: "organization.create", actor: { id: member.id } })

@@ -64,7 +64,7 @@ const read = async (path: string, query: string) =>
 test("the lists are found", () => expect(lists.length).toBeGreaterThanOrEqual(6))
 
 describe.each(lists.map(([name, { path }]) => [name, path]))("%s", (_, path) => {
-  test.each(["nonsense", "1", "key_", "usr_00000000000000000000000000", "%27", "a.b", "0.usr_x"])(
+  test.each(["nonsense", "1.5", "key_", "usr_00000000000000000000000000", "%27", "a.b", "0.usr_x"])(
     "the cursor %s is 400",
     async (cursor) => {
       const { status, body } = await read(path, `cursor=${cursor}`)

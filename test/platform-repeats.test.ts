@@ -121,10 +121,10 @@ test("an attempt that died with its gateway is taken over by a repetition once i
   expect(await keysNamed("dead")).toBe(2)
 })
 
-test("a first request that never ends makes its repetition wait ten seconds, then answers 409", async () => {
+test("a first request that goes on running makes its repetition wait twelve seconds, then answers 409", async () => {
   await create("stuck-1", "stuck")
   await platform.database.query(
-    "UPDATE idempotency_keys SET status = NULL, body = NULL WHERE key = 'stuck-1'",
+    "UPDATE idempotency_keys SET status = NULL, body = NULL, running_until = '2100-01-01' WHERE key = 'stuck-1'",
   )
   const refused = await create("stuck-1", "stuck")
   expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"])

@@ -1,9 +1,8 @@
 /** Signing in and out, passwords, one-time links, the cookie and its CSRF check, and the operator's reset. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { ManualClock } from "../src/base/clock.ts"
+import { ManualClock } from "./manual-clock.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
-import { hashPassword } from "../src/control/passwords.ts"
-import { createOneTimeLink } from "../src/control/sessions.ts"
+import { createOneTimeLink, hashPassword } from "../src/control/sessions.ts"
 import { pageAudit } from "../src/store/audit.ts"
 import { revokeSessionsOfUser } from "../src/store/sessions.ts"
 import { updateUser } from "../src/store/users.ts"
@@ -130,7 +129,7 @@ test.each([
 )
 
 test("a one-time link signs in once", async () => {
-  const { link } = await createOneTimeLink(platform.database, userId, new Date())
+  const { link } = await createOneTimeLink(platform.database, { userId, purpose: "sign_in" }, new Date())
   const first = await signIn({ link })
   expect([first.status, first.body.data.user.id]).toEqual([200, userId])
   expect((await signIn({ link })).status).toBe(401)
@@ -139,14 +138,14 @@ test("a one-time link signs in once", async () => {
 test("a later link and a new password end the links before them", async () => {
   const seed = seeder(platform)
   const id = await seed.user("links@example.com", await hashPassword(password))
-  const first = await createOneTimeLink(platform.database, id, new Date())
-  const second = await createOneTimeLink(platform.database, id, new Date())
+  const first = await createOneTimeLink(platform.database, { userId: id, purpose: "sign_in" }, new Date())
+  const second = await createOneTimeLink(platform.database, { userId: id, purpose: "sign_in" }, new Date())
   expect((await signIn({ link: first.link })).status).toBe(401)
   const body = { password: "a new password", current_password: password }
   const bearer = await seed.session(id)
   expect((await platform.send("PUT", "/v1/session/password", { bearer, body })).status).toBe(204)
   expect((await signIn({ link: second.link })).status).toBe(401)
-  const third = await createOneTimeLink(platform.database, id, new Date())
+  const third = await createOneTimeLink(platform.database, { userId: id, purpose: "sign_in" }, new Date())
   expect((await signIn({ link: third.link })).status).toBe(200)
 })
 
@@ -209,7 +208,7 @@ test("the owner of a first start replaces the placeholder, sets a password and s
 
 test("an expired link does not sign in", async () => {
   const longAgo = new Date(Date.now() - 24 * 3_600_000)
-  const { link } = await createOneTimeLink(platform.database, userId, longAgo)
+  const { link } = await createOneTimeLink(platform.database, { userId, purpose: "sign_in" }, longAgo)
   expect((await signIn({ link })).status).toBe(401)
 })
 
@@ -330,7 +329,7 @@ test("signing in does not need the proof, for the cookie does not count there", 
 test("without a provider there is no single sign-on", async () => {
   expect((await platform.send("GET", "/v1/session/sso")).status).toBe(404)
   const options = await platform.send("GET", "/v1/session/options")
-  expect(options.body).toEqual({ data: { single_sign_on: false } })
+  expect(options.body).toMatchObject({ data: { single_sign_on: false, password_reset: "operator" } })
 })
 
 test("a user sees the sessions that are valid and ends one, and nobody else's", async () => {

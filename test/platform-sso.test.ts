@@ -157,7 +157,7 @@ test("a user known by a verified address is signed in, and stays known when the 
 
 test("the sign-in page is told that there is a provider", async () => {
   const options = await platform.send("GET", "/v1/session/options")
-  expect(options.body).toEqual({ data: { single_sign_on: true } })
+  expect(options.body).toMatchObject({ data: { single_sign_on: true, password_reset: "operator" } })
 })
 
 test.each(["unverified", "stranger"])(
@@ -246,7 +246,11 @@ test("whoever made a user with the address of another is out once that person si
     body: { token: sent.body.data.accept_token, password },
   })
   const { user, session } = accepted.body.data
-  const { link } = await createOneTimeLink(platform.database, user.id, new Date())
+  const { link } = await createOneTimeLink(
+    platform.database,
+    { userId: user.id, purpose: "sign_in" },
+    new Date(),
+  )
   const attempt = async (body: object): Promise<number> =>
     (await platform.send("POST", "/v1/session", { body })).status
   const byPassword = { email: "victim@corp.example", password }

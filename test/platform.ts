@@ -2,13 +2,12 @@
 import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { createHash } from "node:crypto"
 import { noProxies, parseTrustedProxies } from "../src/base/addresses.ts"
-import { createCatalog, type Model } from "../src/base/catalog.ts"
+import { createCatalog, type Model, type Region } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { Metrics } from "../src/base/telemetry.ts"
 import { createIds, newSecret } from "../src/base/ids.ts"
 import { type Log, silentLog } from "../src/base/log.ts"
 import { type RateLimits, RateLimiter } from "../src/base/rate-limiter.ts"
-import type { Region } from "../src/base/regions.ts"
 import type { Permission, Principal, Role } from "../src/contract/access.ts"
 import { Document, type Endpoint, type Handlers } from "../src/contract/endpoint.ts"
 import { openapi } from "../src/contract/openapi.ts"
@@ -30,6 +29,24 @@ import { insertUser } from "../src/store/users.ts"
 /** Of this installation. */
 export const contentKey = Buffer.alloc(contentKeyBytes, 7)
 export const platformCipher = createContentCipher([contentKey])
+
+/** Of servers of others, none of which is asked: each answers. */
+const connector: PlatformDeps["connector"] = {
+  probe: async () => "schema",
+  sealKey: () => "sealed:",
+  refresh: async () => undefined,
+  describe: () => ({ decides: null, calibrated: null, accuracy: null }),
+  whyUndecided: async () => null,
+  check: async () => ({
+    state: "estimate",
+    done: 0,
+    rows: 200,
+    cost_usd: "1",
+    method: "schema",
+    accuracy: null,
+    problem: null,
+  }),
+}
 
 const dayMs = 24 * 3_600_000
 const requestsPerMinute = 1_000_000
@@ -101,17 +118,19 @@ export async function startPlatform(database: Database, options: PlatformOptions
           model("closed", { public: false }),
           model("off", { enabled: false }),
         ]),
+        connector,
+        about: () => null,
         regions,
         placement: (regionId) => ({ home: regionId === "paris", models: [] }),
         rateLimit: { requestsPerMinute, burst: requestsPerMinute },
         rateLimits,
         secureCookies: false,
         paymentProvider: "local",
-        refill: async () => undefined,
         singleSignOn: null,
         billingStatus: async () => null,
         publicUrl: () => state.url,
         allowPrivateWebhooks: false,
+        sendMail: null,
         email: { enabled: false, recipients: "members" },
         content: {
           cipher: platformCipher,
@@ -127,6 +146,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
     gate: principals,
     idempotency: createIdempotencyStore({
       ...control,
+      cipher: platformCipher,
       ...(options.repeatWaitMs === undefined ? {} : { waitMsMax: options.repeatWaitMs }),
     }),
     limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }, rateLimits),

@@ -15,7 +15,7 @@ const run = promisify(execFile)
 
 const overrideVariable = "UMPIRE_TEST_POSTGRES_URL"
 
-const startTimeoutMs = 600_000
+const startTimeoutMs = 110_000
 const pollMs = 50
 
 /** Debian's and every other system's "nobody": PostgreSQL refuses to run as root. */

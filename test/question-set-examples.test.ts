@@ -78,6 +78,29 @@ test("rows are kept with their labels in one form, newest first", async () => {
   expect((await send("GET", "/mail")).body.data.counts.examples).toBe(2)
 })
 
+const found = async (query: string): Promise<Answer> => await send("GET", `/mail/examples?${query}`)
+
+test("examples are found by a text in them, whatever its case, page by page", async () => {
+  await add([
+    { input: "Where is my Parcel?", labels: { rude: false } },
+    { input: "Thank you", labels: { rude: false } },
+    { input: "the PARCEL is late, 100 % late", labels: { rude: true } },
+  ])
+  const first = (await found("text=parcel&limit=1")).body
+  expect(first.data).toMatchObject([{ input: "the PARCEL is late, 100 % late" }])
+  const second = (await found(`text=parcel&limit=1&cursor=${first.next_cursor}`)).body
+  expect(second.data).toMatchObject([{ input: "Where is my Parcel?" }])
+  expect((await found(`text=parcel&cursor=${second.next_cursor}`)).body).toEqual({
+    data: [],
+    next_cursor: null,
+  })
+  // Signs of patterns are signs.
+  expect((await found("text=100%20%25")).body.data).toHaveLength(1)
+  expect((await found("text=_arcel")).body.data).toEqual([])
+  expect((await found(`text=${"a".repeat(201)}`)).status).toBe(400)
+  expect((await found("text=%20")).status).toBe(400)
+})
+
 test("a known text is a duplicate, gets more labels, or is named as a contradiction", async () => {
   await add([{ input: "Go away", labels: { rude: true } }])
   const [{ id } = { id: "" }] = await listed()
@@ -108,6 +131,54 @@ test("rows of one request that contradict each other are named too", async () =>
   expect(body.data).toMatchObject({
     added: 1,
     contradictions: [{ row: 2, id: null, question: "rude", before: true, now: false }],
+  })
+})
+
+test("answers of a teacher stand beside people's labels and contradict nobody", async () => {
+  const teacher = "gpt-large"
+  await add([{ input: "Go away", labels: { rude: true } }])
+  const [before] = await listed()
+  const told = await add([
+    { input: "Go away", labels: { rude: false, team: "a" }, teacher },
+    { input: "Thanks", labels: { rude: false }, teacher },
+    { input: "Thanks", labels: { rude: false }, teacher },
+    { input: "Hello", labels: { other: true }, teacher },
+  ])
+  expect(told.body.data).toMatchObject({
+    added: 1,
+    updated: 1,
+    duplicates: 1,
+    refused_count: 1,
+    contradictions: [],
+  })
+  const answer = (label: unknown) => ({ label, model: teacher, confidence: null, cost_usd: null })
+  expect(await listed()).toEqual([
+    expect.objectContaining({
+      input: "Thanks",
+      labels: {},
+      teacher_labels: { rude: answer(false) },
+      source: "teacher",
+    }),
+    { ...before, teacher_labels: { rude: answer(false), team: answer("a") } },
+  ])
+  // A person decides anew, whatever the teacher said.
+  expect((await add([{ input: "Thanks", labels: { rude: true } }])).body.data).toMatchObject({
+    updated: 1,
+    contradictions: [],
+  })
+  expect((await listed())[0]).toMatchObject({
+    labels: { rude: true },
+    teacher_labels: { rude: answer(false) },
+  })
+  const lines = `${JSON.stringify({ input: "Bye", labels: { rude: false }, teacher })}\n{"input":"No","teacher":"x","rude":true}\n`
+  expect((await upload(lines, "application/jsonl")).body.data).toMatchObject({
+    added: 1,
+    refused: [{ row: 2, reason: "the set has no question teacher" }],
+  })
+  expect((await listed())[0]).toMatchObject({
+    input: "Bye",
+    labels: {},
+    teacher_labels: { rude: answer(false) },
   })
 })
 

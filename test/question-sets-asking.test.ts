@@ -73,17 +73,23 @@ async function ask(path: string, body: unknown, headers: Record<string, string> 
 const decide = async (model: string, questions: unknown, headers = {}): Promise<Answered> =>
   await ask("/v1/decisions", { model, input: letter, questions }, headers)
 
+/** As the contract has them. */
+const withoutVerdicts = (answers: readonly Record<string, unknown>[]): unknown[] =>
+  answers.map((answer) => Object.fromEntries(Object.entries(answer).filter(([field]) => field !== "verdict")))
+
 test("a set without what was taught answers as its model does, in its own order, under the name it was asked by", async () => {
   const plain = await decide("umpire-decide", [refund, team, mood])
-  const set = await decide("set:letters", [])
+  const set = await decide("set:letters@latest", [])
   expect(set.status).toBe(200)
-  expect(set.body).toEqual({ ...plain.body, model: "set:letters" })
+  const answers = withoutVerdicts(set.body.answers)
+  expect({ ...set.body, answers }).toEqual({ ...plain.body, model: "set:letters@latest" })
   expect(set.headers.get("x-umpire-question-set")).toBe("letters@2")
 })
 
 test("some questions are asked by name, in the order of the request", async () => {
   const some = await decide("set:letters@1", [{ name: "mood" }, { type: "predicate", name: "refund" }])
-  expect(some.body.answers).toEqual((await decide("umpire-decide", [mood, refund])).body.answers)
+  const plain = await decide("umpire-decide", [mood, refund])
+  expect(withoutVerdicts(some.body.answers)).toEqual(plain.body.answers)
 })
 
 test("System One asks with an empty map, or with names", async () => {
@@ -100,20 +106,45 @@ test("System One asks with an empty map, or with names", async () => {
   })
 })
 
-test("an answer below its threshold is given as ever, and a header names the question", async () => {
+test("an answer below its threshold is given as ever; a header and a field of the answer say that the set abstains", async () => {
   const set = await decide("set:letters@2", [])
   expect(set.headers.get("x-umpire-abstained")).toBe("refund")
-  expect(set.body.answers).toEqual((await decide("set:letters@1", [])).body.answers)
+  const [first, second] = set.body.answers
+  expect(first.verdict).toEqual({
+    value: "abstain",
+    abstained: true,
+    confidence: Math.max(first.probability, 1 - first.probability),
+    threshold: 1,
+    taught: false,
+  })
+  expect(second.verdict).toMatchObject({ value: second.choice, abstained: false, threshold: 0 })
+  const system = await ask("/v1/systemone", { model: "set:letters@2", state: letter, questions: {} })
+  expect(system.body.answers.refund.verdict).toEqual(first.verdict)
+  const plain = await ask("/v1/systemone", {
+    model: "umpire-decide",
+    state: letter,
+    questions: { refund: { type: "noul", instructions: refund.instructions } },
+  })
+  expect([
+    plain.body.answers.refund.verdict,
+    (await decide("umpire-decide", [refund])).body.answers[0].verdict,
+  ]).toEqual([undefined, undefined])
+  expect(withoutVerdicts(set.body.answers)).toEqual(
+    withoutVerdicts((await decide("set:letters@1", [])).body.answers),
+  )
   const calm = await decide("set:letters@1", [])
   expect(calm.headers.get("x-umpire-abstained")).toBeNull()
 })
 
 test("the set's own address answers verdicts beside the contract's answers", async () => {
   const at = { org_id: org, set_id: "letters" }
-  const { answers, version, usage } = await client.decideQuestionSet({ params: at, body: { input: letter } })
+  const { answers, version, usage } = await client.decideQuestionSet({
+    params: at,
+    body: { input: letter, version: "latest" },
+  })
   const contract = (await decide("set:letters@2", [])).body
   expect([version, usage]).toEqual([2, contract.usage])
-  expect(answers.map(({ answer }) => answer)).toEqual(contract.answers)
+  expect(answers.map(({ answer }) => answer)).toEqual(withoutVerdicts(contract.answers))
   expect(answers[0]).toMatchObject({
     name: "refund",
     verdict: "abstain",
@@ -138,17 +169,30 @@ test("the set's own address answers verdicts beside the contract's answers", asy
   ])
 })
 
-test("without a published version the latest answers, then the published one, and the next request sees it", async () => {
+test("the first version is published when it is created; a later one once it is; without any the latest answers", async () => {
   const asked = async (): Promise<string | null> =>
     (await decide("set:letters", [{ name: "refund" }])).headers.get("x-umpire-question-set")
   const label = { org_id: org, set_id: "letters", label: "production" }
+  expect(await asked()).toBe("letters@1")
+  await client.putQuestionSetLabel({ params: label, body: { version: 2 } })
   expect(await asked()).toBe("letters@2")
   await client.putQuestionSetLabel({ params: label, body: { version: 1 } })
-  expect(await asked()).toBe("letters@1")
   expect((await decide("set:letters@production", [])).headers.get("x-umpire-question-set")).toBe("letters@1")
   expect((await decide("set:letters@latest", [])).headers.get("x-umpire-question-set")).toBe("letters@2")
   await client.deleteQuestionSetLabel({ params: label })
   expect(await asked()).toBe("letters@2")
+})
+
+test("a request that tries a set does not count in its monitoring; another does", async () => {
+  const own = { name: "counted", model: "umpire-decide", questions: [refund] }
+  await client.createQuestionSet({ params: { org_id: org }, body: own })
+  await decide("set:counted", [], { "x-umpire-trial": "true" })
+  await decide("set:counted", [])
+  const rows = async (): Promise<number | undefined> => {
+    const params = { org_id: org, set_id: "counted" }
+    return (await client.getQuestionSetMonitoring({ params })).questions[0]?.rows
+  }
+  await expect.poll(rows, { timeout: 60_000, interval: 500 }).toBe(1)
 })
 
 test("the openai client asks a set", async () => {

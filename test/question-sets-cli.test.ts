@@ -49,7 +49,7 @@ questions:
 test("a file is pushed, listed, pulled and pushed again without a change", async () => {
   writeFileSync(join(folder, "mail.yaml"), file)
   expect((await sets("push", "mail.yaml", "--note", "first")).stdout).toBe("mail is created: version 1\n")
-  expect((await sets("list")).stdout).toMatch(/mail +umpire-decide +1 +1 +none/)
+  expect((await sets("list")).stdout).toMatch(/mail +umpire-decide +1 +1 +1/)
   expect((await sets("pull", "mail", "--out", "pulled.yaml")).stdout).toBe("Written to pulled.yaml\n")
   expect(readFileSync(join(folder, "pulled.yaml"), "utf8")).toContain("Does the customer want money back?")
   expect((await sets("push", "pulled.yaml")).stdout).toBe("mail is unchanged: version 1\n")
@@ -138,7 +138,7 @@ test.each([
   expect([answered.status, answered.stderr]).toEqual([status, expect.stringMatching(sentence)])
 })
 
-test("a shadow answers beside the published version, uncharged, and the report says how they differ", async () => {
+test("a shadow answers beside the published version up to its budget, and the report says how they differ", async () => {
   const questions = [{ type: "predicate" as const, name: "refund", instructions: "Is the sun shining?" }]
   const { latest_version } = await client.updateQuestionSet({ params: at, body: { questions } })
   await client.putQuestionSetLabel({ params: { ...at, label: "production" }, body: { version: 1 } })
@@ -156,10 +156,35 @@ test("a shadow answers beside the published version, uncharged, and the report s
         shadow_model: "umpire-decide",
         answers: 1,
         flips: 1,
+        agreement: 0,
+        kappa: null,
+        confusion: [{ verdict: "yes", shadow_verdict: "no", answers: 1 }],
         abstained: 0,
       },
     ])
-  expect((await client.getQuestionSet({ params: at })).shadow).toEqual({ ...shadow, model: null })
-  await client.updateQuestionSet({ params: at, body: { shadow: null } })
+  const kept = { ...shadow, model: null, cost_max_day_usd: "1" }
+  expect((await client.getQuestionSet({ params: at })).shadow).toEqual(kept)
+  const told = await sets("shadow", "mail")
+  expect([told.status, told.stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /answers 100% of the requests unseen, for at most \$1 a day[\s\S]*refund +umpire-decide +yes +no +1/,
+    ),
+  ])
+  expect((await sets("shadow", "mail", "--stop")).stdout).toBe("No shadow answers.\n")
   expect((await client.getQuestionSet({ params: at })).shadow).toBeNull()
+  const again = await sets("shadow", "mail", "--version", "1", "--share", "0.5", "--budget", "0.25", "--json")
+  expect(JSON.parse(again.stdout)).toEqual({ version: 1, model: null, share: 0.5, cost_max_day_usd: "0.25" })
+  await client.updateQuestionSet({ params: at, body: { shadow: null } })
+  expect((await sets("shadow", "mail")).stdout).toMatch(/^No shadow answers\.\n[\s\S]*refund/)
+})
+
+test.each([
+  [["shadow", "mail", "--share", "0.5"], /what answers beside it/],
+  [["shadow", "mail", "--model", "umpire-decide", "--stop"], /--stop ends it/],
+  [["shadow", "mail", "--model", "umpire-decide", "--budget", "much"], /cost_max_day_usd/],
+  [["shadow", "mail", "--model", "nobody"], /no model "nobody"/],
+])("umpire sets %j is refused", async (args, sentence) => {
+  const { status, stderr } = await sets(...args)
+  expect([status > 0, stderr]).toEqual([true, expect.stringMatching(sentence)])
 })

@@ -47,54 +47,48 @@ async function ask(server: TestServer, model: string): Promise<unknown> {
   return [reply.headers.get("x-umpire-question-set"), answers[0]?.probability.toFixed(4)]
 }
 
-test(
-  "a set that is made, taught and published at one gateway is the same at the other",
-  { timeout: 900_000 },
-  async () => {
-    const client = createClient(here.url, { authorization: `Bearer ${here.key}` })
-    const org_id = (await client.listOrganizations())[0]?.id ?? ""
-    const at = { org_id, set_id: "mail" }
-    await client.createQuestionSet({
-      params: { org_id },
-      body: { name: "mail", model: "umpire-decide", questions: [urgent] },
+test("a set that is made, taught and published at one gateway is the same at the other", async () => {
+  const client = createClient(here.url, { authorization: `Bearer ${here.key}` })
+  const org_id = (await client.listOrganizations())[0]?.id ?? ""
+  const at = { org_id, set_id: "mail" }
+  await client.createQuestionSet({
+    params: { org_id },
+    body: { name: "mail", model: "umpire-decide", questions: [urgent] },
+  })
+  expect(await ask(elsewhere, "set:mail")).toEqual(await ask(here, "set:mail"))
+  const rows = Array.from({ length: 24 }, (_, n) => ({
+    input: n % 2 === 0 ? `The server number ${n} burns, help now!` : `Thank you for the flowers of day ${n}.`,
+    labels: { urgent: n % 2 === 0 },
+  }))
+  await client.addQuestionSetExamples({ params: at, body: { rows } })
+  const job = await client.teachQuestionSet({ params: at, body: {} })
+  const other = createClient(elsewhere.url, { authorization: `Bearer ${here.key}` })
+  await expect
+    .poll(async () => (await other.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
+      timeout: 60_000,
     })
-    expect(await ask(elsewhere, "set:mail")).toEqual(await ask(here, "set:mail"))
-    const rows = Array.from({ length: 24 }, (_, n) => ({
-      input:
-        n % 2 === 0 ? `The server number ${n} burns, help now!` : `Thank you for the flowers of day ${n}.`,
-      labels: { urgent: n % 2 === 0 },
-    }))
-    await client.addQuestionSetExamples({ params: at, body: { rows } })
-    const job = await client.teachQuestionSet({ params: at, body: {} })
-    const other = createClient(elsewhere.url, { authorization: `Bearer ${here.key}` })
-    await expect
-      .poll(async () => (await other.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
-        timeout: 600_000,
-      })
-      .toBe("succeeded")
-    await client.putQuestionSetLabel({ params: { ...at, label: "production" }, body: { version: 2 } })
-    const taught = await ask(here, "set:mail")
-    expect(taught).toEqual(["mail@2", expect.any(String)])
-    // The other gateway is told by the database.
-    await expect.poll(async () => await ask(elsewhere, "set:mail")).toEqual(taught)
-    // Each gateway adds what it has counted every ten seconds.
-    const counted = async (): Promise<unknown> => {
-      const { questions, versions } = await other.getQuestionSetMonitoring({ params: at, query: {} })
-      return [versions, questions.map(({ name, rows, abstained }) => ({ name, rows, abstained }))]
-    }
-    await expect
-      .poll(counted, { timeout: 600_000, interval: 500 })
-      .toEqual([[1, 2], [{ name: "urgent", rows: asked, abstained: 0 }]])
-  },
-)
+    .toBe("succeeded")
+  await client.putQuestionSetLabel({ params: { ...at, label: "production" }, body: { version: 2 } })
+  const taught = await ask(here, "set:mail")
+  expect(taught).toEqual(["mail@2", expect.any(String)])
+  // The other gateway is told by the database.
+  await expect.poll(async () => await ask(elsewhere, "set:mail")).toEqual(taught)
+  // Each gateway adds what it has counted every ten seconds.
+  const counted = async (): Promise<unknown> => {
+    const { questions, versions } = await other.getQuestionSetMonitoring({ params: at, query: {} })
+    return [versions, questions.map(({ name, rows, abstained }) => ({ name, rows, abstained }))]
+  }
+  await expect
+    .poll(counted, { interval: 500 })
+    .toEqual([[1, 2], [{ name: "urgent", rows: asked, abstained: 0 }]])
+})
 
 /** Whether any row of any table, file of a gateway, or line of a log has the text; also as the bytes of a column. */
 async function isWritten(marker: string): Promise<boolean> {
   const database = await openPostgres({ url: fresh.url, connectionsMax: 1 })
   const tables = await row({ name: text }).all(
     database,
-    "SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'public'",
-  )
+  )`SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'public'`
   expect(tables.length).toBeGreaterThan(20)
   const hex = Buffer.from(marker).toString("hex")
   let found = false

@@ -72,7 +72,7 @@ test("a set answers with the model it was taught on until one command teaches it
   const job = await client.teachQuestionSet({ params: at, body: {} })
   await expect
     .poll(async () => (await client.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
-      timeout: 600_000,
+      timeout: 60_000,
     })
     .toBe("succeeded")
   const before = await decide("2")

@@ -40,7 +40,7 @@ async function ended(started: SetJob): Promise<SetJob> {
   let job = started
   const read = async (): Promise<string> =>
     (job = await client.getQuestionSetJob({ params: { ...at, job_id: started.id } })).state
-  await expect.poll(read, { timeout: 600_000, interval: 200 }).not.toMatch(/queued|running/)
+  await expect.poll(read, { interval: 200 }).not.toMatch(/queued|running/)
   return job
 }
 
@@ -74,7 +74,7 @@ test("kept requests come first in the review, the best foremost, and their label
     await server.post("/v1/decisions", { model: "set:mail", input, questions: [{ name: "refund" }] })
   await expect
     .poll(async () => ((await propose({ count: 4 })).result as NextResult | null)?.candidates, {
-      timeout: 600_000,
+      timeout: 60_000,
     })
     .toBe(21)
   const { rows } = (await propose({ count: 4 })).result as NextResult

@@ -72,7 +72,7 @@ test("labels that contradict a rule take it back, and the report says so", async
   await client.addQuestionSetExamples({ params: at, body: { rows } })
   const { id } = await client.teachQuestionSet({ params: at, body: {} })
   const read = async () => await client.getQuestionSetJob({ params: { ...at, job_id: id } })
-  await expect.poll(async () => (await read()).state, { timeout: 600_000 }).toBe("succeeded")
+  await expect.poll(async () => (await read()).state).toBe("succeeded")
   const [taught] = ((await read()).result as TeachResult).questions
   expect(taught?.rules).toMatchObject([{ when: gold.when, met: 20, right: 0 }])
   expect(taught?.rules?.[0]?.weight).toBeLessThan(3)

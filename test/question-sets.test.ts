@@ -39,16 +39,16 @@ const team = {
 }
 const refunds = { name: "refunds", description: "Mail", model: "open", questions: [refund, team] }
 
-test("a new set has version 1, the defaults of its settings, and no published version", async () => {
+test("a new set has version 1, the defaults of its settings, and is published, so that what answers never moves by itself", async () => {
   const { status, body } = await send("POST", "", refunds)
   expect(status).toBe(200)
   expect(body.data).toMatchObject({
     name: "refunds",
     model: "open",
     latest_version: 1,
-    production_version: null,
+    production_version: 1,
     question_names: ["refund", "team"],
-    labels: [],
+    labels: [{ label: "production", version: 1 }],
     counts: { examples: 0, cases: 0 },
   })
   expect(body.data.questions[0]).toMatchObject({
@@ -81,7 +81,7 @@ test("a changed content is a new version, the same content is none, and old vers
     ]),
   ).toEqual([
     [2, "stricter", ["latest"]],
-    [1, "", []],
+    [1, "", ["production"]],
   ])
   const first = (await send("GET", "/refunds/versions/1")).body.data
   expect([first.hash, first.questions[0].threshold]).toEqual([created.hash, null])
@@ -115,7 +115,8 @@ test("questions that are added, removed and moved are named", async () => {
 
 test("publishing moves the label, is in the audit log, and If-Match sees it", async () => {
   const { id, revision } = (await send("POST", "", refunds)).body.data
-  await send("PATCH", "/refunds", { model: "off" })
+  const changed = await send("PATCH", "/refunds", { model: "off" })
+  expect(changed.body.data).toMatchObject({ production_version: 1, latest_version: 2 })
   const published = await send("PUT", "/refunds/labels/production", { version: 1 })
   expect(published.body.data).toMatchObject({ production_version: 1, latest_version: 2 })
   expect((await send("GET", "/refunds/versions/production")).body.data.version).toBe(1)

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { hashPassword } from "../src/control/passwords.ts"
+import { hashPassword } from "../src/control/sessions.ts"
 import { purgeRateBuckets } from "../src/store/rate-buckets.ts"
 import { seeder } from "./platform.ts"
 import { startPostgres, stopPostgres } from "./postgres.ts"
@@ -75,8 +75,7 @@ test("buckets in which nothing counts any more are removed, and others stay", as
   await purgeRateBuckets(database, 1_000)
   const rows = await row({ key: text }).all(
     database,
-    "SELECT key FROM rate_buckets WHERE key IN ('old', 'new')",
-  )
+  )`SELECT key FROM rate_buckets WHERE key IN ('old', 'new')`
   expect(rows).toEqual([{ key: "new" }])
 })
 

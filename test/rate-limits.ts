@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import { expect } from "vitest"
 import { systemClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
-import { updateKey } from "../src/store/keys.ts"
+import { keys } from "../src/store/keys.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import { leaseOf, openSharedRateLimiter } from "../src/store/shared-rate-limiter.ts"
@@ -62,7 +62,7 @@ export async function limitedKey({ gateways, database }: LimitedGateways): Promi
   const seed = seeder(gateways[0])
   const organizationId = await seed.organization("Limited", await seed.billingAccount())
   const key = await seed.key(organizationId, ["api-read"])
-  await updateKey(database, organizationId, key.id, {
+  await keys.update(database, key.id, {
     rateLimitPerMinute: requestsPerMinute,
     rateLimitBurst: burst,
     updatedAt: new Date(),

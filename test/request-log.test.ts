@@ -9,7 +9,7 @@ import { hasTag } from "./analytics-reference.ts"
 import { Chance, epochMs, makeRecord, makeTagFilter, organizations, spanMs } from "./analytics-samples.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 
-const startMaxMs = 900_000
+const startMaxMs = 300_000
 const eventsCount = 300
 const questionsCount = Number(process.env["UMPIRE_TEST_QUESTIONS"] ?? 20)
 

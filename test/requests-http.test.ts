@@ -29,7 +29,7 @@ beforeAll(async () => {
     { "x-request-id": "mine-1" },
   )
   expect(refused.status).toBe(422)
-  await vi.waitFor(async () => expect((await list()).data).toHaveLength(4), { timeout: 600_000 })
+  await vi.waitFor(async () => expect((await list()).data).toHaveLength(4), { timeout: 60_000 })
 })
 afterAll(() => server.stop())
 

@@ -57,6 +57,14 @@ describe("rerank", () => {
     expect((await rerank({ truncation: true, return_embeddings: false })).status).toBe(200)
   })
 
+  test("Cohere's address of today answers the same, and says its version", async () => {
+    const response = await server.post("/v2/rerank", { model, query, documents })
+    const { results, meta } = Reranking.parse(await response.json())
+    expect([response.status, meta.api_version.version]).toEqual([200, "2"])
+    const first = await reranked()
+    expect([results, first.meta.api_version.version]).toEqual([first.results, "1"])
+  })
+
   test("a score is the probability that a decision has, and the usage that of one decision for each document", async () => {
     const { results, usage } = await reranked({})
     let tokens = 0
@@ -100,7 +108,10 @@ describe("rerank", () => {
     ["top_n of none", { top_n: 0 }, "invalid_request", "top_n"],
   ])("%s is refused, and recorded", async (_, body, code, param) => {
     const response = await rerank(body)
-    expect([response.status, await response.json()]).toMatchObject([422, { error: { code, param } }])
+    expect([response.status, await response.json()]).toMatchObject([
+      code === "model_not_found" ? 404 : 400,
+      { error: { code, param } },
+    ])
     const id = response.headers.get("x-umpire-sequence")
     expect((await readRecords(server.dataDirectory)).find(({ seq_id }) => seq_id === id)?.error_code).toBe(
       code,
@@ -111,7 +122,7 @@ describe("rerank", () => {
     const long = "word ".repeat(200_000)
     const response = await rerank({ documents: ["short", long, "short"] })
     expect([response.status, await response.json()]).toMatchObject([
-      422,
+      400,
       { error: { code: "context_length_exceeded" } },
     ])
     const id = response.headers.get("x-umpire-sequence")
@@ -157,7 +168,10 @@ describe("moderations", () => {
     ["a model for embeddings", { input: "a", model: "all-minilm-l6-v2" }, "model_not_found"],
   ])("%s is refused", async (_, body, code) => {
     const response = await server.post("/v1/moderations", body)
-    expect([response.status, await response.json()]).toMatchObject([422, { error: { code } }])
+    expect([response.status, await response.json()]).toMatchObject([
+      code === "model_not_found" ? 404 : 400,
+      { error: { code } },
+    ])
   })
 
   test("it is recorded as one sequence with the tokens that it tells", async () => {

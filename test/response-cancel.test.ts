@@ -30,6 +30,8 @@ async function open(database: Database | undefined, attemptsMax?: number): Promi
     ids,
     log: silentLog,
     cipher,
+    hasRowSpace: () => true,
+    timeoutMs: 600_000,
   })
   const joined = await store.joinGateways(attemptsMax)
   closers.push(() => joined.close())

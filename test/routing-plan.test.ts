@@ -1,10 +1,10 @@
 /** The whole table of routing: modes, fallbacks, lists, visibility, hosting, health and hints, against a reference. */
-import { admitAny } from "../src/engine/admission.ts"
+import { admitAny } from "../src/engine/engine.ts"
 import { predicate } from "../src/engine/branch.ts"
 import { afterAll, describe, expect, test } from "vitest"
 import { systemClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
-import type { Region } from "../src/base/regions.ts"
+import type { Region } from "../src/base/catalog.ts"
 import { Fault } from "../src/contract/errors.ts"
 import { createRouter } from "../src/gateway/routing/router.ts"
 import type { WorkerSettings } from "../src/gateway/routing/worker.ts"

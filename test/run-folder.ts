@@ -7,6 +7,9 @@ import { join } from "node:path"
 export const runFolderVariable = "UMPIRE_TEST_RUN_DIR"
 const keptVariable = "UMPIRE_TEST_KEPT_DIR"
 
+/** How long a hook may take that may have to fetch a program first: a browser, or packages of Debian. */
+export const installMs = 900_000
+
 /** The system's folder for temporary files, for what is fetched once and stays when the run ends. */
 export const keptFolder = (): string => process.env[keptVariable] ?? tmpdir()
 

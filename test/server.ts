@@ -8,8 +8,8 @@ import { prepareDirectory } from "./database.ts"
 
 export const bootstrapKey = "ump_00000000000000000000test_0123456789abcdefghjkmnpqrstvwxyz"
 
-const startTimeoutMs = 600_000
-const stopTimeoutMs = 600_000
+const startTimeoutMs = 110_000
+const stopTimeoutMs = 110_000
 const command = join(import.meta.dirname, "..", "bin", "umpire.js")
 
 export interface TestServer {

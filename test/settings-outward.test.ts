@@ -1,4 +1,5 @@
 /** Settings of what is reached outside: Stripe, the mail server and S3, each a server on loopback. */
+import { openTestDatabase } from "./database.ts"
 import { mkdtempSync, rmSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
@@ -195,8 +196,10 @@ test("files.s3_*: files are put there, in the bucket and under the prefix, signe
     UMPIRE_FILES_S3_ACCESS_KEY_ID: "AKID",
     UMPIRE_FILES_S3_SECRET_ACCESS_KEY: "s3 secret",
   }
+  const database = await openTestDatabase()
+  closers.push(async () => await database.close())
   const open = async (changed: Partial<typeof settings>) =>
-    await openStorage(configOf({ ...settings, ...changed }), systemClock, silentLog)
+    await openStorage(configOf({ ...settings, ...changed }), { database, clock: systemClock, log: silentLog })
   const storage = await open({})
   const blob = await storage.stage(pieces())
   await blob.place("org_1")
@@ -208,5 +211,7 @@ test("files.s3_*: files are put there, in the bucket and under the prefix, signe
   const wrong = await open({ UMPIRE_FILES_S3_SECRET_ACCESS_KEY: "another" })
   await expect(wrong.stage(pieces())).rejects.toThrow("403 SignatureDoesNotMatch")
   const unset = { UMPIRE_FILES_S3_BUCKET: "acme" }
-  await expect(openStorage(configOf(unset), systemClock, silentLog)).rejects.toThrow("s3_access_key_id")
+  await expect(
+    openStorage(configOf(unset), { database, clock: systemClock, log: silentLog }),
+  ).rejects.toThrow("s3_access_key_id")
 })

@@ -21,6 +21,7 @@ import {
   stopPostgres,
 } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
+import { installMs } from "./run-folder.ts"
 
 const root = join(import.meta.dirname, "..")
 let folder: string
@@ -43,7 +44,7 @@ beforeAll(async () => {
   await shop.query("CREATE ROLE analyst LOGIN; CREATE ROLE stranger LOGIN")
   await shop.query("GRANT USAGE ON SCHEMA umpire TO analyst, stranger")
   await shop.query("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA umpire TO analyst")
-})
+}, installMs)
 
 afterAll(async () => {
   await shop.end()

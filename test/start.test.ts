@@ -1,7 +1,7 @@
 /** From an empty directory to an answer, and through stops and restarts, as on somebody's laptop. */
 import { type SpawnSyncReturns, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -26,13 +26,15 @@ const run = (
   })
 
 describe("the first start", () => {
-  test("prints a key once, and the curl it prints answers", async () => {
+  test("puts a key into a file of its owner alone where no terminal is attached, and the curl with it answers", async () => {
     const dataDirectory = freshDirectory()
     const first = await startServer({ dataDirectory, bootstrap: false })
-    const key = /^ {2}(ump_\S+)$/m.exec(first.stdout())?.[1] ?? ""
-    const curl = first
-      .stdout()
-      .slice(first.stdout().indexOf("curl "), first.stdout().indexOf("Umpire is ready"))
+    expect(first.stdout() + first.stderr()).not.toContain("ump_")
+    const file = join(dataDirectory, "first-start.txt")
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const welcome = readFileSync(file, "utf8")
+    const key = /^ {2}(ump_\S+)$/m.exec(welcome)?.[1] ?? ""
+    const curl = welcome.slice(welcome.indexOf("curl "))
     const { stdout } = spawnSync("bash", ["-c", curl], { encoding: "utf8" })
     const { answers } = JSON.parse(stdout) as { answers: { name: string; probability?: number }[] }
     expect(answers.map(({ name }) => name)).toEqual(["refund", "topic"])
@@ -68,6 +70,31 @@ test("a busy port is told in one sentence before anything is created", async () 
   ])
   expect(existsSync(dataDirectory)).toBe(false)
   taken.close()
+})
+
+test("a data directory that cannot be written is told in one sentence", () => {
+  const file = join(freshDirectory(), "file")
+  writeFileSync(file, "")
+  const { status, stderr } = run(["serve", "--port", "0"], { UMPIRE_DATA_DIR: join(file, "data") })
+  expect(status).toBe(1)
+  expect(stderr.trim().split("\n").at(-1)).toBe(
+    `umpire serve: Cannot write to ${file}/data: make it a folder of the user that runs umpire, or name another with UMPIRE_DATA_DIR`,
+  )
+})
+
+const canMount = spawnSync("unshare", ["--mount", "true"]).status === 0
+
+test.runIf(canMount)("a data directory on a read-only file system is told in the same sentence", () => {
+  const folder = freshDirectory()
+  const mounted = `mount -t tmpfs -o ro none "${folder}" && exec "${process.execPath}" "${umpire}" serve --port 0`
+  for (const directory of [folder, join(folder, "data")]) {
+    const { status, stderr } = spawnSync("unshare", ["--mount", "sh", "-c", mounted], {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"] ?? "", UMPIRE_DATA_DIR: directory },
+    })
+    const said = stderr.trim().split("\n").at(-1)
+    expect([status, said]).toEqual([1, expect.stringContaining(`Cannot write to ${directory}: make it`)])
+  }
 })
 
 describe.runIf(process.platform === "linux")("on a terminal, the first start", () => {
@@ -118,6 +145,24 @@ describe("a server that starts unattended", () => {
     })
   })
   afterAll(async () => void (await server.stop()))
+
+  test("says that it is ready in a line of the log too", async () => {
+    // What follows the last end of a line is not whole yet.
+    const lines = (): unknown[] =>
+      server
+        .stderr()
+        .split("\n")
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as unknown)
+    const ready = {
+      level: "info",
+      time: expect.any(String) as string,
+      url: server.url,
+      data_dir: server.dataDirectory,
+      msg: "ready",
+    }
+    await expect.poll(lines).toContainEqual(ready)
+  })
 
   test("takes the operator's key and prints nothing secret", async () => {
     expect(

@@ -14,7 +14,7 @@ const inputTicks = 200
 const cachedTicks = 100
 const outputTicks = 800
 const pollMs = 25
-const recordWithinMs = 600_000
+const recordWithinMs = 60_000
 
 let database: FreshDatabase
 let folder: string

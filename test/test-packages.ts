@@ -9,7 +9,7 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 
-const cache = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "umpire-tests")
+export const testCache = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "umpire-tests")
 
 /**
  * Returns the folder of the package, such as `chdb@3.4.0`. Install scripts do not run. `besides` are packages that it expects to
@@ -20,7 +20,7 @@ export async function testPackage(
   version: string,
   besides: readonly string[] = [],
 ): Promise<string> {
-  const folder = join(cache, `${name.replace("/", "+")}@${version}`)
+  const folder = join(testCache, `${name.replace("/", "+")}@${version}`)
   const place = join(folder, "node_modules", name)
   if (existsSync(place)) return place
   // Installed beside and renamed: a run that is cut off leaves nothing half, and of two runs at once one wins.

@@ -97,12 +97,19 @@ test("one decision is one trace through the gateway and the worker, joined to th
     "http.request.method": "POST",
     "http.route": "/v1/decisions",
     "http.response.status_code": 200,
+    "url.scheme": "http",
   })
   const decision = named(spans, "decide remote-decide")
   expect(decision).toMatchObject({ kind: internal, parentSpanId: request?.spanId })
   expect(decision?.attributes).toMatchObject({
     "umpire.decision.questions": 2,
     "umpire.decision.branches": 3,
+    "gen_ai.operation.name": "decide",
+    "gen_ai.provider.name": "umpire",
+    "gen_ai.request.model": "remote-decide",
+    "gen_ai.response.model": "remote-decide",
+    "gen_ai.usage.input_tokens": expect.any(Number),
+    "gen_ai.usage.output_tokens": 0,
     "umpire.decision.confidence": expect.any(Number),
     "umpire.sequence_id": response.headers.get("x-umpire-sequence"),
   })
@@ -141,7 +148,18 @@ test("no span holds what was asked or about what", async () => {
 })
 
 test("chat has the attributes of the GenAI conventions, and OpenAI's dialect gets the header", async () => {
-  const body = { model: "remote-chat", messages: [{ role: "user", content: "Mrs Example says hello." }] }
+  const body = {
+    model: "remote-chat",
+    messages: [{ role: "user", content: "Mrs Example says hello." }],
+    temperature: 0.5,
+    top_p: 0.9,
+    max_tokens: 7,
+    seed: 3,
+    n: 2,
+    presence_penalty: 1,
+    stop: "Example",
+    response_format: { type: "json_object" },
+  }
   const traceId = "11111111111111111111111111111111"
   const traceparent = `00-${traceId}-2222222222222222-01`
   const response = await gateway.post("/v1/chat/completions", body, { traceparent })
@@ -154,6 +172,13 @@ test("chat has the attributes of the GenAI conventions, and OpenAI's dialect get
     "gen_ai.operation.name": "chat",
     "gen_ai.provider.name": "umpire",
     "gen_ai.request.model": "remote-chat",
+    "gen_ai.request.temperature": 0.5,
+    "gen_ai.request.top_p": 0.9,
+    "gen_ai.request.max_tokens": 7,
+    "gen_ai.request.seed": 3,
+    "gen_ai.request.choice.count": 2,
+    "gen_ai.request.presence_penalty": 1,
+    "gen_ai.output.type": "json",
     "gen_ai.usage.output_tokens": 0,
     "error.type": "inference_failed",
   })

@@ -1,9 +1,10 @@
 /**
  * Data of version 0.1.0 under this version: nothing is lost, in the embedded database and in PostgreSQL. The fixture was
- * made by scripts/upgrade-fixture.ts with that version, which was killed while its journal was ahead of its ledger.
+ * made by scripts/upgrade-fixture.ts with that version and chDB, whose events are in its export alone; it was killed while its
+ * journal was ahead of its ledger.
  */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, test } from "vitest"
@@ -13,7 +14,7 @@ import { startServer } from "./server.ts"
 
 const fixture = join(import.meta.dirname, "fixtures", "umpire-0.1.0")
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
-const testTimeoutMs = 900_000
+const testTimeoutMs = 300_000
 /** Answered after the old version said how things stood, and before it was killed. */
 const answeredLater = 2
 
@@ -25,6 +26,8 @@ interface Facts {
   readonly keys: readonly object[]
   readonly users: readonly object[]
   readonly ledger: { readonly entries?: readonly object[] } | readonly object[]
+  /** Of the export, which has those too that cost nothing. */
+  readonly exported_events: number
   readonly charged_events: number
 }
 const facts = JSON.parse(readFileSync(`${fixture}.json`, "utf8")) as Facts
@@ -54,14 +57,16 @@ describe.each([
   const url = "UMPIRE_DATABASE_URL" in place ? place.UMPIRE_DATABASE_URL : undefined
 
   test(
-    "keeps every organization, user, key, credit, stored response and event",
+    "keeps every organization, user, key, credit, stored response and, with the export of its events, every request",
     async () => {
       told(["restore", `${fixture}.backup`], env)
       // Looked up before the start, which removes what is older than the organization keeps.
       const restored = await openDatabase({ data_dir: dataDirectory, database: { url, pool_max: 1 } })
       expect(await restored.query("SELECT id FROM stored_responses")).toEqual([{ id: facts.response }])
       await restored.close()
+      mkdirSync(join(dataDirectory, "analytics", "chdb"), { recursive: true })
       const server = await startServer({ dataDirectory, env })
+      expect(server.stderr()).toContain("events of version 0.1 are left behind")
       expect(told(["orgs", "list"], env)).toMatchObject(facts.organizations)
       expect(told(["users", "list"], env)).toMatchObject(facts.users)
       // Keys have limits since, which these are without.
@@ -71,6 +76,17 @@ describe.each([
       expect(told(["audit", "verify"], env)).toEqual(
         facts.organizations.map(() => expect.objectContaining({ intact: true })),
       )
+      // The journal has only what was answered after the export.
+      expect(JSON.parse(run(["analytics", "verify", "--json"], env).stdout)).toMatchObject({
+        ok: false,
+        events: answeredLater,
+        ledger: facts.charged_events + answeredLater,
+      })
+      // The second time counts nothing.
+      for (let time = 0; time < 2; time++)
+        expect(told(["analytics", "import", `${fixture}.parquet`], env)).toEqual({
+          events: facts.exported_events,
+        })
       expect(told(["analytics", "verify"], env)).toMatchObject({
         ok: true,
         events: facts.charged_events + answeredLater,

@@ -8,20 +8,21 @@ import { pathToFileURL } from "node:url"
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest"
 import { createLog } from "../src/base/log.ts"
 import { alertLimits } from "../src/contract/alerts/webhooks.ts"
+import { sealTask } from "../src/control/upkeep.ts"
 import { type Deliverer, retryDelaysMs, startDeliverer } from "../src/control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../src/control/webhooks/send.ts"
 import { insertDelivery } from "../src/store/alerts/deliveries.ts"
 import { createContentCipher, sealText } from "../src/store/content/cipher.ts"
 import { cipher } from "./kept-content.ts"
 import { openTestDatabase } from "./database.ts"
-import { type Platform, seeder, startPlatform } from "./platform.ts"
+import { type Platform, platformCipher, seeder, startPlatform } from "./platform.ts"
 import { type Receiver, answerWith, startReceiver } from "./webhook-receiver.ts"
 import { row, text } from "../src/store/rows.ts"
 
 /** Only the test of a receiver that hangs waits for it. */
 const hangMs = 300
 /** A machine that is busy may take its time; what is waited for is an event, not a duration. */
-const eventually = { timeout: 600_000, interval: 20 }
+const eventually = { timeout: 60_000, interval: 20 }
 
 let platform: Platform
 let receiver: Receiver
@@ -162,14 +163,53 @@ test("an event is delivered once, signed with the secret that was shown", async 
   expect(isSigned("whsec_other", signature, got?.body ?? "")).toBe(false)
 })
 
+test("a webhook for Slack or Teams gets a message of theirs, signed too, in which markup of others is text", async () => {
+  const url = `${receiver.url}/chat`
+  const made = (await call("POST", "", { url, format: "slack" })).body.data as { id: string; secret: string }
+  await deliver()
+  await waitFor(made.id, await testOf(made.id), { state: "succeeded" })
+  const slack = receiver.at("/chat")[0]
+  expect(JSON.parse(slack?.body ?? "")).toEqual({
+    text: "Test from Umpire",
+    blocks: [
+      { type: "header", text: { type: "plain_text", text: "Test from Umpire", emoji: false } },
+      {
+        type: "section",
+        text: {
+          type: "mrkdwn",
+          text: `This webhook works: alerts will come here.\n<${platform.url}/o/${org}/alerts|Open the alerts>`,
+        },
+      },
+    ],
+  })
+  expect(isSigned(made.secret, String(slack?.headers["umpire-signature"]), slack?.body ?? "")).toBe(true)
+  expect((await call("PATCH", `/${made.id}`, { format: "teams" })).body.data.format).toBe("teams")
+  await waitFor(made.id, await testOf(made.id), { state: "succeeded" })
+  expect(JSON.parse(receiver.at("/chat")[1]?.body ?? "")).toMatchObject({
+    type: "message",
+    attachments: [
+      {
+        contentType: "application/vnd.microsoft.card.adaptive",
+        content: {
+          type: "AdaptiveCard",
+          body: [
+            { type: "TextBlock", text: "Test from Umpire" },
+            { type: "TextBlock", wrap: true },
+          ],
+          actions: [{ type: "Action.OpenUrl", url: `${platform.url}/o/${org}/alerts` }],
+        },
+      },
+    ],
+  })
+  expect((await call("PATCH", `/${made.id}`, { format: "discord" })).status).toBe(422)
+})
+
 /** The columns of a webhook's row. */
 const secretsOf = async (id: string): Promise<(string | null)[]> =>
   (
     await row({ secret: text, previous_secret: text.nullable() }).all(
       platform.database,
-      "SELECT secret, previous_secret FROM webhooks WHERE id = $1",
-      [id],
-    )
+    )`SELECT secret, previous_secret FROM webhooks WHERE id = ${id}`
   ).flatMap(({ secret, previous_secret }) => [secret, previous_secret])
 
 test("secrets are encrypted in the store, also after a rotation", async () => {
@@ -178,13 +218,19 @@ test("secrets are encrypted in the store, also after a rotation", async () => {
   for (const stored of await secretsOf(id)) expect(stored).toMatch(/^sealed:[A-Za-z0-9+/=]{80,}$/)
 })
 
-test("a secret that was stored before there was a key still signs; one whose key is gone ends its delivery", async () => {
+test("a secret that was stored before there was a key signs, also once it is encrypted; one whose key is gone ends its delivery", async () => {
   const { id, secret } = await webhookAt("/plain")
-  await platform.database.query("UPDATE webhooks SET secret = $2 WHERE id = $1", [id, secret])
+  await platform.database.query(
+    "UPDATE webhooks SET secret = $2, previous_secret = $2, previous_secret_expires_at = created_at WHERE id = $1",
+    [id, secret],
+  )
   await deliver()
   await waitFor(id, await testOf(id), { state: "succeeded" })
   const [got] = receiver.at("/plain")
   expect(isSigned(secret, String(got?.headers["umpire-signature"]), got?.body ?? "")).toBe(true)
+  await sealTask(platform.database, platformCipher).run()
+  for (const stored of await secretsOf(id)) expect(stored).toMatch(/^sealed:/)
+  await waitFor(id, await testOf(id), { state: "succeeded" })
   const lost = sealText(
     createContentCipher([Buffer.alloc(32, 9)]),
     { organizationId: org, seqId: id },

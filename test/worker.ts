@@ -137,6 +137,8 @@ class WorkerEngine {
   }
 }
 
+const mostTokens = 32
+
 type State = {
   readonly fault: WorkerFault
   readonly paths: string[]
@@ -177,7 +179,9 @@ async function serve(
     case "/v1/completions":
     case "/generate":
       return answer(response, await score(engine, state, path, body))
-    case "/v1/systemone":
+    case "/native/v1/models":
+      return answer(response, {})
+    case "/native/v1/systemone":
       state.asked.push(body)
       return answer(response, systemone(body, state.fault))
     default:
@@ -201,7 +205,8 @@ const promptOf = (messages: readonly { readonly content: string }[]): string =>
 
 async function chat(engine: WorkerEngine, state: State, body: Json, response: ServerResponse): Promise<void> {
   const prompt = promptOf(body["messages"] as { content: string }[])
-  const most = Number(body["max_tokens"] ?? body["max_completion_tokens"] ?? 8)
+  // A model that never ends would be waited for.
+  const most = Math.min(Number(body["max_tokens"] ?? body["max_completion_tokens"] ?? 8), mostTokens)
   response.writeHead(200, { "content-type": "text/event-stream" })
   const send = (value: unknown): void => {
     const text = `data: ${JSON.stringify(value)}\r\n\r\n`

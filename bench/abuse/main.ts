@@ -1,7 +1,7 @@
 /**
  * `npm run abuse [-- --every] [part of a name]`: attacks by one organization, and what another organization sees of each. For every
- * endpoint of the table the hostile bodies of its schema, by a caller with the permission that it needs and by one without, and
- * clients that behave badly (`--every`: each body at every place where it fits); then requests that once held up or ended a gateway.
+ * endpoint of the table the hostile bodies of its schema, by a caller who may send them and once by each who lacks something that it
+ * needs (credentials, allowance, permission, organization, role, resource), and clients that behave badly (`--every`: each body at every place where it fits); then requests that once held up or ended a gateway.
  *
  * The stall is the longest that /healthz took; beside it, the processor time of the gateway's longest turn of its event loop, which
  * tells a stall of its own from one of a busy machine. Wanted on two quiet cores: a stall of at most 250 ms, the other's p99 at most
@@ -21,7 +21,18 @@ import type { Endpoint } from "../../src/contract/endpoint.ts"
 import { attacks } from "./attacks.ts"
 import { type HostileBody, hostileBodies } from "./bodies.ts"
 import type { Observed } from "./observer.ts"
-import { type Target, attacked, bodiless, callersOf, manners, misbehave, openTarget, send } from "./target.ts"
+import {
+  type Target,
+  attacked,
+  bodiless,
+  callerOf,
+  manners,
+  misbehave,
+  openTarget,
+  refusalsOf,
+  send,
+  statusOf,
+} from "./target.ts"
 
 const stallMsMax = 250
 const ratioMax = 3
@@ -122,15 +133,17 @@ class Log {
   readonly #statuses = new Map<number, number>()
   #slowest = { kind: "", ms: 0 }
 
-  async watch(name: string, kind: string, act: () => Promise<number | null>): Promise<void> {
+  /** Returns the status, where there is one. */
+  async watch(name: string, kind: string, act: () => Promise<number | null>): Promise<number | null> {
     const startedMs = performance.now()
     const health = fetch(`${server.url}/healthz`).then(() => performance.now() - startedMs)
     const status = await act().catch(() => null)
     const ms = await health.catch(() => Infinity)
     if (ms > this.#slowest.ms) this.#slowest = { kind, ms }
-    if (status === null) return
+    if (status === null) return null
     this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
     if (status >= 500 && status !== 503 && status !== 507) failures.push(`${name}, ${kind}: ${status}`)
+    return status
   }
 
   toString(): string {
@@ -145,23 +158,28 @@ async function attackEndpoint(
   bodies: readonly HostileBody[],
   log: Log,
 ): Promise<void> {
-  const { may, lacks } = callersOf(endpoint, target)
+  const bearer = callerOf(endpoint, target)
   const largest = bodies.reduce<HostileBody | undefined>(
     (found, body) => (found && found.text.length >= body.text.length ? found : body),
     undefined,
   )
-  const by = (bearer: string) => ({ target, endpoint, bearer })
-  for (const body of bodies) await log.watch(name, body.kind, async () => await send(by(may), body))
+  const sending = { target, endpoint, bearer }
+  for (const body of bodies) await log.watch(name, body.kind, async () => await send(sending, body))
   if (!largest) return
   // At once: held connections cost nothing more, and would only give the server time to rest.
   await Promise.all(
-    [...new Set([may, lacks])].flatMap((bearer) =>
-      manners.map(async (manner) => {
-        await log.watch(name, manner, async () => await misbehave(by(bearer), largest, manner))
-      }),
-    ),
+    manners.map(async (manner) => {
+      await log.watch(name, manner, async () => await misbehave(sending, largest, manner))
+    }),
   )
-  await log.watch(name, "without the permission", async () => await send(by(lacks), largest))
+  await Promise.all(
+    refusalsOf(endpoint, target).map(async (refusal) => {
+      const { lacks, status } = refusal
+      const act = async (): Promise<number> => await statusOf(refusal, async (by) => await send(by, largest))
+      const answered = await log.watch(name, `without ${lacks}`, act)
+      if (answered !== null && answered !== status) failures.push(`${name}, without ${lacks}: ${answered}`)
+    }),
+  )
 }
 
 const endpointAttacks = (target: Target): Attack[] =>

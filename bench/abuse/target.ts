@@ -1,5 +1,6 @@
 /** Where hostile requests go: every endpoint of the table, at addresses that exist as far as they can be made. */
-import { connect } from "node:net"
+import { once } from "node:events"
+import { type Socket, connect } from "node:net"
 import { setTimeout as wait } from "node:timers/promises"
 import { gzipSync } from "node:zlib"
 import { z } from "zod"
@@ -17,6 +18,17 @@ export interface Target {
   readonly session: string
   /** Values of parameters of paths. */
   readonly ids: Readonly<Record<string, string>>
+  readonly refused: RefusedCallers
+}
+
+interface RefusedCallers {
+  /** Of the same organization: a session without its owner's role. */
+  readonly member: string
+  /** Of another organization: the session of its owner, and for each permission a key that lacks this one only. */
+  readonly foreign: string
+  readonly lacking: Readonly<Record<Permission, string>>
+  /** A key of the other organization whose requests of this minute are used up; it lacks `inference` and what writes, too. */
+  readonly spent: string
 }
 
 type Named = readonly [string, Endpoint]
@@ -39,6 +51,9 @@ export async function openTarget(server: TestServer): Promise<Target> {
   const { id: org_id, link } = made
   // What attacks do to an account must not stop the organization that is watched.
   const account = await operator.openOrganization({ body: { name: "Billed", owner } })
+  const elsewhere = await operator.openOrganization({
+    body: { name: "Elsewhere", owner: "elsewhere@example.com" },
+  })
   const ask = async (path: string, body: unknown, bearer?: string): Promise<unknown> => {
     const authorization = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }
     const headers = { "content-type": "application/json", ...authorization }
@@ -46,18 +61,46 @@ export async function openTarget(server: TestServer): Promise<Target> {
     const text = await response.text()
     if (!response.ok)
       throw new Error(`Cannot prepare the attack: ${path} answered ${response.status} ${text}`)
+    const answer = JSON.parse(text) as { data?: unknown }
     // The Platform API wraps what it answers.
-    return (JSON.parse(text) as { data?: unknown }).data
+    return answer.data ?? answer
   }
-  const { token: session } = z.object({ token: z.string() }).parse(await ask("/v1/session", { link }))
+  const sessionOf = async (link: string | null): Promise<string> =>
+    z.object({ token: z.string() }).parse(await ask("/v1/session", { link })).token
+  const session = await sessionOf(link)
   const at = `/v1/organizations/${org_id}`
   const make = async (path: string, body: unknown): Promise<string> =>
     idOf(await ask(at + path, body, session))
-  const keyWith = async (permission: Permission): Promise<[Permission, string]> => {
-    const made = await ask(`${at}/api_keys`, { name: permission, permissions: [permission] }, session)
-    return [permission, z.object({ secret: z.string() }).parse(made).secret]
+  const keyOf = async (org: string, held: readonly Permission[], limits: object = {}): Promise<string> => {
+    const body = { name: held.join(), permissions: [...held], ...limits }
+    return (await operator.createApiKey({ params: { org_id: org }, body })).secret ?? ""
   }
-  const keys = Object.fromEntries(await Promise.all(permissions.map(keyWith))) as Target["keys"]
+  const keyForEach = async (
+    org: string,
+    heldFor: (permission: Permission) => readonly Permission[],
+  ): Promise<Record<Permission, string>> => {
+    const made = permissions.map(async (one) => [one, await keyOf(org, heldFor(one))] as const)
+    // True: there is one for each permission.
+    return Object.fromEntries(await Promise.all(made)) as Record<Permission, string>
+  }
+  const invited = await ask(`${at}/invites`, { email: "member@example.com", role: "member" }, session)
+  const { accept_token: token } = z.object({ accept_token: z.string() }).parse(invited)
+  const joined = await ask("/v1/invites/accept", {
+    token,
+    name: "Member",
+    password: "a long enough password",
+  })
+  const spent = await keyOf(elsewhere.id, ["api-read"], {
+    rate_limit: { requests_per_minute: 1, burst: 1 },
+  })
+  await fetch(`${url}/v1/organizations`, { headers: { authorization: `Bearer ${spent}` } })
+  const refused = {
+    member: z.object({ session: z.object({ token: z.string() }) }).parse(joined).session.token,
+    foreign: await sessionOf(elsewhere.link),
+    lacking: await keyForEach(elsewhere.id, (lacks) => permissions.filter((one) => one !== lacks)),
+    spent,
+  }
+  const keys = await keyForEach(org_id, (one) => [one])
   const question = { type: "predicate", name: "rude", instructions: "Is it rude?" }
   const set_id = await make("/question_sets", {
     name: "abused",
@@ -83,20 +126,77 @@ export async function openTarget(server: TestServer): Promise<Target> {
     webhook_id: await make("/webhooks", { url: "https://hooks.example/abused", events: ["alert.firing"] }),
     rule_id: await make("/alert_rules", { name: "abused", kind: "error_rate" }),
     model_id: await make("/models", { name: "abused-model", alias: "umpire-decide" }),
+    conversation_id: idOf(await ask("/v1/conversations", {}, keys.inference)),
+    completion_id: idOf(
+      await ask(
+        "/v1/chat/completions",
+        { model: "umpire-chat", messages: [{ role: "user", content: "Hi" }], max_tokens: 1, store: true },
+        keys.inference,
+      ),
+    ),
   }
-  return { url, keys, session, ids }
+  return { url, keys, session, ids, refused }
 }
 
-/** By whose key or session: one that may, and one that lacks the permission; none where anyone may. */
-export function callersOf(endpoint: Endpoint, { keys, session }: Target): { may: string; lacks: string } {
+/** By whose key or session an endpoint is attacked: one that may; none where anyone may. */
+export function callerOf(endpoint: Endpoint, { keys, session }: Target): string {
   const { access, path } = endpoint
   const { principals, permission, owner } = access
-  if (principals.length === 0) return { may: "", lacks: "" }
+  if (principals.length === 0) return ""
   const byKey = principals.includes("key") && owner !== "everyone" && !path.includes("{billing_account_id}")
-  const lacks = keys[permission === "inference" ? "api-read" : "inference"]
   // To sign out would end the attack.
-  if (isWrite(endpoint) && !takesBody(endpoint) && !path.includes("{")) return { may: lacks, lacks }
-  return { may: permission !== undefined && byKey ? keys[permission] : session, lacks }
+  if (isWrite(endpoint) && !takesBody(endpoint) && !path.includes("{")) return keys.inference
+  return permission !== undefined && byKey ? keys[permission] : session
+}
+
+/** A caller that an endpoint refuses, whatever it sends. */
+export interface Refusal {
+  /** What it lacks first; what is asked for later it lacks too, where it can. */
+  readonly lacks: "credentials" | "allowance" | "permission" | "organization" | "role" | "resource"
+  readonly status: number
+  readonly sending: Sending
+}
+
+/** One for each thing that a caller needs before its body is looked at, in the order in which the refusals win. */
+export function refusalsOf(endpoint: Endpoint, target: Target): Refusal[] {
+  const { access, path } = endpoint
+  const { refused, ids } = target
+  // An address that does not exist, where a part before it is refused.
+  const nowhere = {
+    ...target,
+    ids: { org_id: ids["org_id"] ?? "", billing_account_id: ids["billing_account_id"] ?? "" },
+  }
+  const by = (bearer: string, given = nowhere): Sending => ({ target: given, endpoint, bearer })
+  const isOpen = access.principals.length === 0
+  const isWithin = path.includes("{org_id}") || path.includes("{billing_account_id}")
+  const found: Refusal[] = []
+  if (access.ownBearer) return found
+  found.push({ lacks: "credentials", status: 401, sending: by("unknown") })
+  found.push({ lacks: "allowance", status: 429, sending: by(refused.spent) })
+  if (isOpen) return found
+  if (access.permission)
+    found.push({ lacks: "permission", status: 403, sending: by(refused.lacking[access.permission]) })
+  if (isWithin) found.push({ lacks: "organization", status: 404, sending: by(refused.foreign) })
+  if (access.permission === "inference" && !isWithin)
+    found.push({
+      lacks: "organization",
+      status: 403,
+      sending: { ...by(refused.foreign), headers: { "x-umpire-organization": ids["org_id"] ?? "" } },
+    })
+  if (access.owner) found.push({ lacks: "role", status: 403, sending: by(refused.member) })
+  if (takesBody(endpoint) && /\{(?!org_id|billing_account_id)/.test(path))
+    found.push({ lacks: "resource", status: 404, sending: by(callerOf(endpoint, target)) })
+  return found
+}
+
+/** The status that it gets by this way of sending. */
+export async function statusOf(
+  { lacks, status, sending }: Refusal,
+  by: (sending: Sending) => Promise<number>,
+): Promise<number> {
+  const answered = await by(sending)
+  // It may have got back the one request that it has a minute; now that is used up, too.
+  return lacks === "allowance" && answered !== status ? await by(sending) : answered
 }
 
 /** What would be deleted or ended is another, which does not exist. */
@@ -114,6 +214,7 @@ export interface Sending {
   readonly endpoint: Endpoint
   /** Empty for none. */
   readonly bearer: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 const bearerHeader = (bearer: string): Record<string, string> =>
@@ -121,9 +222,8 @@ const bearerHeader = (bearer: string): Record<string, string> =>
 
 /** The status of the answer. */
 export async function send(
-  { target, endpoint, bearer }: Sending,
+  { target, endpoint, bearer, headers = {} }: Sending,
   { contentType, text }: HostileBody,
-  headers: Record<string, string> = {},
 ): Promise<number> {
   const body = headers["content-encoding"] === "gzip" ? gzipSync(text) : text
   const response = await fetch(target.url + addressOf(endpoint, target.ids), {
@@ -143,20 +243,38 @@ export type Manner = (typeof manners)[number]
 const heldMs = 500
 const pipelinedRequests = 100
 
+const connectTo = ({ url }: Target): Socket => {
+  const { hostname, port } = new URL(url)
+  return connect(Number(port), hostname).on("error", () => undefined)
+}
+
+function headOf({ target, endpoint, bearer, headers }: Sending, contentType: string, length: number): string {
+  const { hostname } = new URL(target.url)
+  const given = { host: hostname, ...bearerHeader(bearer), ...headers, "content-type": contentType }
+  return [
+    `${endpoint.method} ${addressOf(endpoint, target.ids)} HTTP/1.1`,
+    ...Object.entries(given).map(([name, value]) => `${name}: ${value}`),
+    `content-length: ${length}\r\n\r\n`,
+  ].join("\r\n")
+}
+
+/** The status of what is answered to a head alone: the body that it announces never comes. */
+export async function sendHead(sending: Sending): Promise<number> {
+  const { consumes = ["application/json"], bodyBytesMax } = sending.endpoint
+  const length = takesBody(sending.endpoint) ? bodyBytesMax : 0
+  const socket = connectTo(sending.target)
+  socket.write(headOf(sending, consumes[0] ?? "", length))
+  const [part] = (await once(socket, "data")) as [Buffer]
+  socket.destroy()
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(part.toString("latin1"))?.[1])
+}
+
 /** The same body by a client that behaves badly. Returns the status where there is one. */
 export async function misbehave(sending: Sending, body: HostileBody, manner: Manner): Promise<number | null> {
-  if (manner === "compressed") return await send(sending, body, { "content-encoding": "gzip" })
-  const { target, endpoint, bearer } = sending
-  const { hostname, port } = new URL(target.url)
-  const headers = { host: hostname, ...bearerHeader(bearer), "content-type": body.contentType }
-  const head = (length: number): string =>
-    [
-      `${endpoint.method} ${addressOf(endpoint, target.ids)} HTTP/1.1`,
-      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-      `content-length: ${length}\r\n\r\n`,
-    ].join("\r\n")
-  const socket = connect(Number(port), hostname)
-  socket.on("error", () => undefined)
+  if (manner === "compressed")
+    return await send({ ...sending, headers: { "content-encoding": "gzip" } }, body)
+  const head = (length: number): string => headOf(sending, body.contentType, length)
+  const socket = connectTo(sending.target)
   if (manner === "unread") socket.pause()
   else socket.resume()
   const { text } = body

@@ -4,6 +4,7 @@ import { useRef } from "react"
 import { type Client, ClientError, createClient } from "../../src/contract/client.ts"
 import { csrfHeaders, watchedFetch } from "./connection.ts"
 import { withIdempotencyKeys } from "./idempotency.ts"
+import { problemWords, problemsOf } from "./parts/refusal-words.ts"
 
 export { ClientError }
 
@@ -31,16 +32,12 @@ export function sentenceOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The sentence names the first offending field of a form; the others stand in the details. */
+/** A schema's refusal names fields as programs do; any other sentence names the first offending field itself. */
 function withDetails({ message, body }: ClientError): string {
-  const details = (body as { error?: { details?: unknown } } | null)?.error?.details
-  if (!Array.isArray(details)) return message
-  const others = details
-    .slice(1)
-    .map(
-      ({ path, message: said }: { path?: unknown; message?: unknown }) => `${String(path)}: ${String(said)}`,
-    )
-  return [message, ...others].join("; ")
+  const problems = problemsOf(body)
+  const isOfSchema = problems.length > 0 && /^Cannot use the (?:body|query): /.test(message)
+  const [first = "", ...others] = problems.map(problemWords)
+  return [isOfSchema ? first : message, ...others].join("; ")
 }
 
 /** A write that refreshes the lists it changes. While it runs, further clicks are ignored. */

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from "react"
 /** Shows the server that a write comes from this page: another site cannot send it. */
 export const csrfHeaders = { "x-umpire-csrf": "1" }
 
-export interface Connection {
+interface Connection {
   readonly server: "answers" | "away" | "back"
   readonly session: "unknown" | "open" | "ended"
 }

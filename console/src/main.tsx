@@ -1,5 +1,5 @@
 /** The entry of the console: mounts the router on the page. */
-import "./zod-without-eval.ts"
+import "../../src/contract/zod-without-eval.ts"
 import { QueryClientProvider } from "@tanstack/react-query"
 import { RouterProvider } from "@tanstack/react-router"
 import { StrictMode } from "react"

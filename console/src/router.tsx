@@ -16,6 +16,7 @@ import {
 } from "./session.ts"
 import { Layout } from "./shell/layout.tsx"
 import { NewOrganization } from "./shell/new-organization.tsx"
+import { homeOf } from "./shell/places.ts"
 import { type PageRequest, readPageRequest } from "./shell/open-request.ts"
 import { OrganizationPageMissing, PageError, PageMissing } from "./shell/page-error.tsx"
 import { Loading } from "./parts/page.tsx"
@@ -46,7 +47,7 @@ const home = createRoute({
     const organizations = await context.queries.fetchQuery(organizationsQuery)
     const organization = homeOrganization(organizations)
     if (!organization) throw redirect({ to: "/new-organization" })
-    throw redirect({ to: "/o/$orgId/playground", params: { orgId: organization.id } })
+    throw redirect({ to: homeOf(organization.role), params: { orgId: organization.id } })
   },
 })
 
@@ -110,11 +111,20 @@ const organization = createRoute({
 const organizationHome = createRoute({
   getParentRoute: () => organization,
   path: "/",
-  beforeLoad: ({ params }) => {
-    throw redirect({ to: "/o/$orgId/playground", params })
+  beforeLoad: async ({ context, params }) => {
+    const organizations = await context.queries.ensureQueryData(organizationsQuery)
+    const organization = organizations.find(({ id }) => id === params.orgId)
+    throw redirect({ to: homeOf(organization?.role ?? "member"), params })
   },
 })
 
+const start = createRoute({
+  getParentRoute: () => organization,
+  path: "start",
+  validateSearch: (search: Record<string, unknown>): { set?: string } =>
+    typeof search["set"] === "string" ? { set: search["set"] } : {},
+  component: lazyRouteComponent(() => import("./start/start-page.tsx"), "StartPage"),
+})
 const playground = createRoute({
   getParentRoute: () => organization,
   path: "playground",
@@ -170,6 +180,13 @@ const set = createRoute({
   path: "sets/$setName",
   validateSearch: readSetSearch,
   component: lazyRouteComponent(() => import("./sets/set-page.tsx"), "SetPage"),
+})
+const review = createRoute({
+  getParentRoute: () => organization,
+  path: "review",
+  validateSearch: (search: Record<string, unknown>): { set?: string } =>
+    typeof search["set"] === "string" ? { set: search["set"] } : {},
+  component: lazyRouteComponent(() => import("./sets/review-page.tsx"), "ReviewPage"),
 })
 const analytics = createRoute({
   getParentRoute: () => organization,
@@ -238,7 +255,12 @@ const identity = createRoute({
 const models = createRoute({
   getParentRoute: () => organization,
   path: "models",
-  component: lazyRouteComponent(() => import("./pages/models-page.tsx"), "ModelsPage"),
+  component: lazyRouteComponent(() => import("./models/models-page.tsx"), "ModelsPage"),
+})
+const cascade = createRoute({
+  getParentRoute: () => organization,
+  path: "models/$name",
+  component: lazyRouteComponent(() => import("./models/cascade-page.tsx"), "CascadePage"),
 })
 const routing = createRoute({
   getParentRoute: () => organization,
@@ -266,6 +288,7 @@ const tree = root.addChildren([
   docs,
   organization.addChildren([
     organizationHome,
+    start,
     playground,
     chat,
     evaluate,
@@ -276,6 +299,7 @@ const tree = root.addChildren([
     batch,
     sets,
     set,
+    review,
     analytics,
     requests,
     record,
@@ -287,6 +311,7 @@ const tree = root.addChildren([
     members,
     identity,
     models,
+    cascade,
     routing,
     billing,
     settings,

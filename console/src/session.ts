@@ -4,7 +4,7 @@ import { useParams } from "@tanstack/react-router"
 import { useMemo } from "react"
 import type { CurrentSession } from "../../src/contract/platform/sessions.ts"
 import type { OrganizationItem } from "../../src/contract/platform/organizations.ts"
-import { isOwner } from "../../src/contract/access.ts"
+import { type Permission, isOwner, permissionsOfRole } from "../../src/contract/access.ts"
 import { ClientError, api } from "./api.ts"
 import { sessionClosed, sessionOpened } from "./connection.ts"
 import { type BrowserStorage, browserStorage, clearBrowserStorage } from "./parts/storage.ts"
@@ -52,6 +52,10 @@ export function useOrganization(): OrganizationItem {
 
 export const useIsOwner = (): boolean => isOwner(useOrganization().role)
 
+/** Whether the role of this user in the organization permits it. */
+export const useMay = (permission: Permission): boolean =>
+  permissionsOfRole(useOrganization().role).includes(permission)
+
 /** What the signed-in user keeps in this browser for the organization of the page. */
 export function useBrowserStorage(): BrowserStorage {
   const userId = useSession()?.user.id ?? ""
@@ -67,7 +71,7 @@ export function useTabStorage(): BrowserStorage {
 }
 
 const lastEntry = "umpire.organization"
-export const lastOrganization = (): string | null => localStorage.getItem(lastEntry)
+const lastOrganization = (): string | null => localStorage.getItem(lastEntry)
 export const rememberOrganization = (orgId: string): void => localStorage.setItem(lastEntry, orgId)
 
 /** Where the console opens: the organization of last time, else the personal one. */

@@ -1,8 +1,11 @@
-/** The model catalog: every SKU that requests can name, with its prices and what its file says about it. */
+/** The model catalog: every SKU that requests can name, with its prices and what its file says about it; and the regions where they run. */
 import type { Ticks } from "./money.ts"
 import type { VirtualModel } from "./virtual-models.ts"
 
-export type ModelKind = "generation" | "embedding"
+type ModelKind = "generation" | "embedding"
+
+export const inputModalities = ["text", "image", "file"] as const
+type InputModality = (typeof inputModalities)[number]
 
 export interface Prices {
   readonly inputTokenTicks: Ticks
@@ -26,6 +29,10 @@ export interface Model {
   readonly file: string
   /** What its engine tells of itself with each reading, where the file says so; what was taught on one version fits no other. */
   readonly version?: string
+  /** What it reads; absent: text. */
+  readonly inputModalities?: readonly InputModality[]
+  /** Its workers fetch images and files by their addresses. */
+  readonly fetchesUrls?: boolean
   /** The LoRA adapter of a local GGUF model; absent: the model as it is. */
   readonly adapter?: string
 }
@@ -34,10 +41,10 @@ export interface Model {
 export const isEncoderFile = (file: string): boolean => /\.onnx$/i.test(file)
 
 /** What a request wants of a model. */
-export type ModelTask = "decisions" | "generation"
+type ModelTask = "decisions" | "generation"
 
 /** A name that is not a model's own: which model it stands for depends on the task. */
-export interface ModelAlias extends Readonly<Record<ModelTask, string>> {
+interface ModelAlias extends Readonly<Record<ModelTask, string>> {
   readonly name: string
 }
 
@@ -51,6 +58,7 @@ export interface Catalog {
   readonly virtualModels: readonly VirtualModel[]
   /** Throws RangeError when the SKU is taken. */
   add(model: Model): void
+  remove(sku: string): void
 }
 
 export function createCatalog(
@@ -69,5 +77,32 @@ export function createCatalog(
     const alias = aliases.find(({ name }) => name === sku)
     return bySku.get(sku) ?? (alias ? (bySku.get(alias[task]) ?? null) : null)
   }
-  return { find, list: () => [...bySku.values()], fallback: models[0], virtualModels, add }
+  return {
+    find,
+    list: () => [...bySku.values()],
+    fallback: models[0],
+    virtualModels,
+    add,
+    remove: (sku) => void bySku.delete(sku),
+  }
+}
+
+/** A named place where inference can run. */
+export interface Region {
+  readonly id: string
+  /** ISO 3166-1, two letters. */
+  readonly country: string
+  readonly latitude: number
+  readonly longitude: number
+}
+
+/** What an installation has that names none. Its country is no country's: ZZ is set aside for private use. */
+export const localRegion: Region = { id: "local", country: "ZZ", latitude: 0, longitude: 0 }
+
+/** Those an organization sees; null means all. */
+export function visibleRegions(
+  regions: readonly Region[],
+  visible: readonly string[] | null,
+): readonly Region[] {
+  return visible === null ? regions : regions.filter(({ id }) => visible.includes(id))
 }

@@ -1,5 +1,4 @@
 /** Time as an argument, so that tests decide what it is, and the calendar days and months in UTC that usage is counted by. */
-import { performance } from "node:perf_hooks"
 import type { BudgetPeriod } from "../contract/access.ts"
 
 export interface Clock {
@@ -12,27 +11,6 @@ export interface Clock {
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
-}
-
-/** A clock that stands still until it is moved. */
-export class ManualClock implements Clock {
-  #nowMs: number
-
-  constructor(startMs: number) {
-    this.#nowMs = startMs
-  }
-
-  nowMs(): number {
-    return this.#nowMs
-  }
-
-  monotonicMs(): number {
-    return this.#nowMs
-  }
-
-  advance(byMs: number): void {
-    this.#nowMs += byMs
-  }
 }
 
 const dayLength = "2026-01-31".length

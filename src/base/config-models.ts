@@ -1,5 +1,7 @@
 /** The parts of the configuration that describe models, the workers that run them, and regions. */
 import { z } from "zod"
+import { inputModalities } from "./catalog.ts"
+import { remoteDialects } from "../contract/model-check.ts"
 import { ruleFields } from "../contract/platform/virtual-models.ts"
 
 /** Where a secret comes from. It never stands in the file itself. */
@@ -19,7 +21,7 @@ export const secret = (description: string) =>
 const Price = z.union([z.string(), z.number().nonnegative()]).transform(String)
 
 /** How a worker that is reached by URL is spoken to. */
-const workerDialects = ["openai", "vllm", "sglang", "llama-server", "ollama", "systemone", "umpire"] as const
+const workerDialects = [...remoteDialects, "umpire"] as const
 
 export const WorkerConfig = z.strictObject({
   region: z.string().min(1).optional().describe("Where it stands; without it, where the gateway stands."),
@@ -48,7 +50,7 @@ export const ModelConfig = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "A GGUF file, or the ONNX file of an encoder, relative to the configuration file; not needed for one that only runs at workers.",
+      "A GGUF file, or the ONNX file of an encoder, relative to the configuration file; not needed for an included model, or one that only runs at workers.",
     ),
   adapter: z
     .string()
@@ -62,6 +64,19 @@ export const ModelConfig = z.strictObject({
     .max(100_000_000)
     .optional()
     .describe("The context of a model without a file."),
+  input_modalities: z
+    .array(z.enum(inputModalities))
+    .max(inputModalities.length)
+    .default(["text"])
+    .describe(
+      "What its workers read: text, image, file; what they do not is refused. A model with a file reads text.",
+    ),
+  fetches_urls: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Images and files may be https addresses, which its workers fetch; otherwise they come in the request.",
+    ),
   kind: z.enum(["generation", "embedding"]).default("generation").describe("What the model makes."),
   description: z.string().max(1000).default("").describe("One sentence for people who choose a model."),
   developer: z.string().nullable().default(null).describe("Who made it."),

@@ -1,9 +1,8 @@
 /** What can be configured: a section of keys each, with bounds, default and meaning. */
 import { z } from "zod"
-import { parseTrustedProxies } from "./addresses.ts"
+import { parseOrigins, parseTrustedProxies } from "./addresses.ts"
 import { ModelConfig, RegionConfig, type WorkerConfig, secret } from "./config-models.ts"
 import { logLevels } from "./log.ts"
-import { parseOrigins } from "./origins.ts"
 
 /** The environment gives every value as text. */
 const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max)
@@ -93,6 +92,9 @@ const ContentConfig = z.strictObject({
 /** Where the installation keeps its records. */
 const DatabaseConfig = z.strictObject({
   url: secret("PostgreSQL address; without it an embedded database in data_dir is used."),
+  direct_url: secret(
+    "Address of PostgreSQL itself, where database.url is a pooler in transaction mode (pgbouncer): notifications come over one connection to it.",
+  ),
   pool_max: whole(1, 500).default(10).describe("Most connections to PostgreSQL."),
 })
 
@@ -157,7 +159,9 @@ const EngineConfig = z.strictObject({
   gpu: z
     .enum(["off", "auto"])
     .default("auto")
-    .describe("Use a GPU build of llama.cpp where one is installed."),
+    .describe(
+      "Use an NVIDIA GPU where the libraries for it are installed; `umpire gpu status` says what is missing.",
+    ),
 })
 
 /** Where uploaded files lie, and how much of them. */
@@ -167,14 +171,13 @@ const FilesConfig = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "Folder of uploaded files and results of batches; without it, files in data_dir. " +
-        "Gateways that serve the same files need the same folder, as on a network file system.",
+      "Folder of uploaded files and results of batches, on a file system that all gateways share; without it they lie in PostgreSQL, or beside the embedded database.",
     ),
   s3_bucket: z
     .string()
     .regex(/^[\w.-]{1,255}$/)
     .optional()
-    .describe("Bucket of S3-compatible storage for files and results; without it they lie in the folder."),
+    .describe("Bucket of S3-compatible storage for files and results; for more than some 50 GB of them."),
   s3_endpoint: z
     .url({ protocol: /^https?$/ })
     .default("https://s3.amazonaws.com")
@@ -244,7 +247,7 @@ const JournalConfig = z.strictObject({
   disk_free_min_mib: whole(0, 1_073_741_824)
     .default(512)
     .describe(
-      "Free space that is kept for usage: with less on their disk, uploads are refused with 507, content is dropped and counted, and events wait in the journal.",
+      "Free space that is kept for usage: with less on their disk, files and other large bodies that would be stored are refused with 507, responses are not stored, content is dropped and counted, and events wait in the journal.",
     ),
 })
 
@@ -432,7 +435,7 @@ export const Config = z.strictObject({
 })
 export type Config = Omit<z.infer<typeof Config>, "models"> & {
   readonly models: readonly (ModelConfig & { readonly workers: readonly WorkerConfig[] })[]
-  readonly database: { readonly url?: string }
+  readonly database: { readonly url?: string; readonly direct_url?: string }
   readonly analytics: { readonly clickhouse_url?: string }
   readonly metrics: { readonly token?: string }
   readonly sso: { readonly client_secret?: string }

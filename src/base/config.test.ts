@@ -45,6 +45,14 @@ test("a bad variable is refused with the key named", () => {
   expect(() => loadConfig({ UMPIRE_PORT: "http" }, "/srv")).toThrow("server.port")
 })
 
+test("a mistake in the file is refused though the environment sets the same key; a right value is replaced", () => {
+  const environment = { ...withFile("server:\n  port: abc\n"), UMPIRE_PORT: "0" }
+  expect(() => loadConfig(environment, "/srv")).toThrow("server.port")
+  expect(loadConfig({ ...withFile("server:\n  port: 1\n"), UMPIRE_PORT: "0" }, "/srv").server).toMatchObject({
+    port: 0,
+  })
+})
+
 test("secrets come by reference to the environment", () => {
   const environment = { ...withFile("database:\n  url: { env: PG }\n"), PG: "postgres://somewhere/umpire" }
   expect(loadConfig(environment, "/srv").database.url).toBe("postgres://somewhere/umpire")

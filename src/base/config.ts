@@ -36,9 +36,13 @@ export function loadConfig(environment: Environment, workingDirectory: string): 
   const file = environment["UMPIRE_CONFIG"]
   const path = file ? resolve(workingDirectory, file) : undefined
   const tree = path ? readYaml(path) : {}
-  applyEnvironment(tree, environment)
+  const written = Config.safeParse(tree)
+  const replaced = applyEnvironment(tree, environment)
+  // A mistake in the file is one, whatever is given instead of it today.
+  const hidden = written.error?.issues.filter((issue) => replaced.has(issue.path.join("."))) ?? []
+  if (hidden.length > 0) throw new ConfigError(describeIssues(hidden))
   const parsed = Config.safeParse(tree)
-  if (!parsed.success) throw new ConfigError(describeIssues(parsed.error))
+  if (!parsed.success) throw new ConfigError(describeIssues(parsed.error.issues))
   return finish(parsed.data, environment, {
     fileDirectory: path ? dirname(path) : workingDirectory,
     workingDirectory,
@@ -105,6 +109,7 @@ type Tree = Record<string, unknown>
 /** The file may only say where these are to be found. */
 const secretKeys = [
   ["database", "url"],
+  ["database", "direct_url"],
   ["analytics", "clickhouse_url"],
   ["metrics", "token"],
   ["sso", "client_secret"],
@@ -143,7 +148,9 @@ function readYaml(path: string): Tree {
   return tree as Tree
 }
 
-function applyEnvironment(tree: Tree, environment: Environment): void {
+/** Returns the keys whose value in the file it replaces. */
+function applyEnvironment(tree: Tree, environment: Environment): ReadonlySet<string> {
+  const replaced = new Set<string>()
   for (const { key, variable } of configKeys()) {
     const value = variable ? environment[variable] : undefined
     if (value === undefined || value === "") continue
@@ -151,8 +158,10 @@ function applyEnvironment(tree: Tree, environment: Environment): void {
     const last = path.pop() ?? key
     let node = tree
     for (const part of path) node = (node[part] ??= {}) as Tree
+    if (node[last] !== undefined) replaced.add(key)
     node[last] = value
   }
+  return replaced
 }
 
 function finish(
@@ -160,7 +169,7 @@ function finish(
   environment: Environment,
   { fileDirectory, workingDirectory }: { readonly fileDirectory: string; readonly workingDirectory: string },
 ): Config {
-  const { url, ...database } = config.database
+  const { url, direct_url, ...database } = config.database
   const { clickhouse_url, ...analytics } = config.analytics
   const clickhouse = clickhouse_url && readSecret(clickhouse_url, environment, fileDirectory)
   const { client_secret, ...sso } = config.sso
@@ -171,10 +180,15 @@ function finish(
   const stripeKey = stripe_secret_key && readSecret(stripe_secret_key, environment, fileDirectory)
   const stripeWebhook = stripe_webhook_secret && readSecret(stripe_webhook_secret, environment, fileDirectory)
   const resolved = url === undefined ? undefined : readSecret(url, environment, fileDirectory)
+  const direct = direct_url && readSecret(direct_url, environment, fileDirectory)
   return {
     ...config,
     data_dir: resolve(workingDirectory, config.data_dir),
-    database: { ...database, ...(resolved === undefined ? {} : { url: resolved }) },
+    database: {
+      ...database,
+      ...(resolved === undefined ? {} : { url: resolved }),
+      ...(direct ? { direct_url: direct } : {}),
+    },
     analytics: { ...analytics, ...(clickhouse ? { clickhouse_url: clickhouse } : {}) },
     metrics: { ...metrics, ...(token ? { token: readSecret(token, environment, fileDirectory) } : {}) },
     sso: {
@@ -255,8 +269,8 @@ function readSecret(
   }
 }
 
-function describeIssues(error: z.ZodError): string {
-  const lines = error.issues.slice(0, 10).map((issue) => {
+function describeIssues(issues: readonly z.core.$ZodIssue[]): string {
+  const lines = issues.slice(0, 10).map((issue) => {
     const key = issue.path.join(".") || "the top"
     if (issue.code === "unrecognized_keys")
       return `${issue.keys.map((name) => [...issue.path, name].join(".")).join(", ")}: no such key`

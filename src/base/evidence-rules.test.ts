@@ -46,8 +46,22 @@ test.each([
   ['text.replace("a", text) == ""', /replace cannot be used/],
   ['[text].join("x") == ""', /join cannot be used/],
   ["{'a': 1} == {}", /maps/],
+  [Array.from({ length: 9 }, () => "size(text) == 1").join(" || "), /more than 8 calls/],
+  [`${"text + ".repeat(9)}text == ""`, /more than 8 calls/],
 ])("the flaw of %s", (rule, flaw) => {
   expect(findRuleFlaw(rule)).toMatch(flaw)
+})
+
+test("texts and lists among the fields are cut, so that fifty rules read a bounded part", () => {
+  const fields = { long: "x".repeat(9_000), many: Array.from({ length: 2_000 }, (_, at) => at), late: 1 }
+  const met = [
+    "size(input.long) == 8000",
+    "size(input.many) < 1000",
+    "998 in input.many",
+    "has(input.late)",
+  ].map((rule) => isMet(rule, JSON.stringify(fields)))
+  expect(met).toEqual([true, true, false, false])
+  expect(isMet(Array.from({ length: 8 }, () => "size(text) > 0").join(" && "), "a text")).toBe(true)
 })
 
 test("evidence that is too long, too deep or no object has no fields, and harms nothing", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "./clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { createIds, newSecret, timeOfId } from "./ids.ts"
 
 test("ids sort in the order they were made, within one millisecond and across a clock that steps back", () => {

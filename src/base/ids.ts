@@ -25,6 +25,11 @@ const idPrefixes = [
   "ctc",
   "ctco",
   "cmp",
+  "conv",
+  "tsc",
+  "sh",
+  "lsh",
+  "apc",
   "rs",
   "call",
   "toolu",
@@ -42,8 +47,10 @@ const idPrefixes = [
   "rev",
   "gr",
   "vm",
+  "cm",
   "file",
   "batch",
+  "pk",
 ] as const
 type IdPrefix = (typeof idPrefixes)[number]
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { mapConcurrent } from "./map-concurrent.ts"
+import { mapConcurrent } from "./lists.ts"
 
 const never = async (signal: AbortSignal): Promise<never> => {
   signal.throwIfAborted()

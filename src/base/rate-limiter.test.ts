@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "./clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { RateLimiter } from "./rate-limiter.ts"
 
 /** Two at once, and then one every six seconds. */

@@ -6,7 +6,7 @@ export interface NamedPattern {
   readonly pattern: string
 }
 
-export interface Redacted {
+interface Redacted {
   readonly text: string
   /** How many passages were replaced. */
   readonly count: number

@@ -1,5 +1,6 @@
 /** The texts of a file: its lines, or one field of each row of CSV or JSON Lines. */
 import { parse } from "csv-parse/sync"
+import { csvOptions } from "./table-text.ts"
 
 export const rowFormats = ["lines", "jsonl", "csv"] as const
 export type RowFormat = (typeof rowFormats)[number]
@@ -8,7 +9,7 @@ export const textFieldDefault = "text"
 /** Of CSV. */
 const recordCharactersMax = 1024 * 1024
 
-export interface TextRowOptions {
+interface TextRowOptions {
   /** Of CSV and JSON Lines. */
   readonly field?: string | undefined
   /** Nothing is read beyond one more. */
@@ -44,9 +45,8 @@ function rowsOf(content: string, format: RowFormat, countMax: number): unknown[]
   try {
     if (format === "jsonl") return linesOf(content, countMax).map((line): unknown => JSON.parse(line))
     return parse(content, {
+      ...csvOptions(content),
       columns: true,
-      bom: true,
-      skip_empty_lines: true,
       to: countMax,
       max_record_size: recordCharactersMax,
     })

@@ -21,6 +21,7 @@ const cascade = (...members: string[]): VirtualRule => ({
     thresholds: { predicate: 0.9, choice: 0.8, score: 0.6 },
     on_failure: "answer",
     cost_max_usd: null,
+    cost_max_day_usd: null,
     latency_max_ms: null,
   },
 })

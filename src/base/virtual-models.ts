@@ -23,12 +23,14 @@ export type ModelUse = "decisions" | "generation" | "embedding"
 export type FindNamed = (name: string) => Model | VirtualModel | null
 
 /** The models of one stage, in the order in which they are tried. */
-export type Stage = readonly [Model, ...Model[]]
+type Stage = readonly [Model, ...Model[]]
 
 export interface Resolution {
   /** One, unless it is a cascade. */
   readonly stages: readonly [Stage, ...Stage[]]
   readonly cascade: CascadeRule | null
+  /** Of the virtual model that is the cascade, which an alias may lead to. */
+  readonly cascadeName?: string
   /** Requests with another key may come to other models. */
   readonly isSplit: boolean
   /** Also in the first stage, whose model calibrations fit. */
@@ -164,6 +166,7 @@ export function resolveVirtual(find: FindNamed, virtual: VirtualModel, key: stri
   return {
     stages: nonEmpty(members.map((member) => member.stages[0])),
     cascade: rule.cascade,
+    cascadeName: virtual.name,
     isSplit,
     isFirstSplit: members[0]?.isFirstSplit === true,
   }

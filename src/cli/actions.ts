@@ -23,7 +23,7 @@ import type { Operator } from "./operator.ts"
 import { apiOptions } from "./server-options.ts"
 
 /** Whom the actions of a command call. */
-export interface Connection<Api> {
+interface Connection<Api> {
   readonly client: Api
   /** The one that an option names, or the only one there is. */
   readonly organizationId: () => Promise<string>

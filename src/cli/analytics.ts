@@ -15,7 +15,7 @@ const range = { from: "from", to: "to" } as const
 export const analytics = operatorCommand({
   usage: [
     "umpire analytics status",
-    "umpire analytics import events.jsonl",
+    "umpire analytics import events.parquet",
     "umpire analytics export events.parquet [--organization org_...] [--from 2026-01-01T00:00:00Z] [--to ...]",
     "umpire analytics prune [--days 90]",
     "umpire analytics verify [--from 2026-01-01T00:00:00Z] [--to ...]",
@@ -53,7 +53,7 @@ export const analytics = operatorCommand({
 
 /** The server reads and writes the file; it runs on this machine but maybe elsewhere in its directories. */
 function fileOf({ positionals, workingDirectory }: CliContext): { readonly file: string } {
-  const file = required(positionals[1], "which file? umpire analytics import events.jsonl")
+  const file = required(positionals[1], "which file? umpire analytics import events.parquet")
   return { file: resolve(workingDirectory, file) }
 }
 

@@ -1,6 +1,6 @@
 /** Draws typed answers for a terminal: one bar per probability, the winner marked. */
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
-import { percentText } from "../scoring/percent.ts"
+import { percentText } from "../scoring/evaluation.ts"
 import { printable } from "./table.ts"
 
 interface Canvas {

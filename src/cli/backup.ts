@@ -6,13 +6,19 @@ import { plural } from "../base/plural.ts"
 import { loadConfig } from "../base/config.ts"
 
 export const backup = (open: OpenOperator): Command => ({
-  usage: ["umpire backup umpire-2026-01-01.backup"],
-  options: { json: flagOption("print JSON") },
+  usage: ["umpire backup umpire-2026-01-01.backup [--without-content-key]"],
+  options: {
+    json: flagOption("print JSON"),
+    "without-content-key": flagOption("leave content.key out: kept content is read only with a copy of it"),
+  },
   run: async (context) => {
     const given = required(context.positionals[0], "into which file? umpire backup FILE")
     const operator = await open(context)
     try {
-      const body = { file: resolve(context.workingDirectory, given) }
+      const body = {
+        file: resolve(context.workingDirectory, given),
+        with_content_key: context.values["without-content-key"] !== true,
+      }
       const taken = await operator.client.takeBackup({ body })
       return show(
         context,

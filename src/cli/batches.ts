@@ -187,7 +187,7 @@ async function results(context: CliContext, server: Server, batch: BatchObject):
 async function download(
   context: CliContext,
   server: Server,
-  { id, target }: { readonly id: string; readonly target: string | NodeJS.WritableStream },
+  { id, target }: { id: string; target: string | NodeJS.WritableStream },
 ): Promise<void> {
   const { body } = await request(server, `/v1/files/${id}/content`)
   if (!body) return

@@ -8,13 +8,15 @@ export interface Connection {
   readonly keyVariable: string
 }
 
-export interface ConnectedClient {
+interface ConnectedClient {
   readonly title: string
   /** Below the home directory, or the working directory where `isLocal`. */
   readonly file: string
   readonly isLocal?: boolean
   /** What the file says afterwards, from what it says now; undefined where there is none. */
   write(before: string | undefined, connection: Connection): string
+  /** Where an earlier version wrote, and what that file says without it. */
+  readonly formerly?: { readonly file: string; remove(before: string): string }
   /** What the person does next. */
   readonly next: string
 }
@@ -22,8 +24,10 @@ export interface ConnectedClient {
 export const connectedClients: Readonly<Record<string, ConnectedClient>> = {
   codex: {
     title: "Codex CLI",
-    file: ".codex/config.toml",
+    // `--profile NAME` reads NAME.config.toml over config.toml, and refuses a table [profiles.NAME] in that.
+    file: ".codex/umpire.config.toml",
     write: (before = "", connection) => withTomlBlock(before, connection),
+    formerly: { file: ".codex/config.toml", remove: (before) => cutOut(before).join("").trimStart() },
     next: "codex --profile umpire",
   },
   claude: {
@@ -59,24 +63,28 @@ const end = "# <<< umpire connect"
 
 /** Between two marks, so that a second run replaces what the first wrote and leaves everything else. */
 function withTomlBlock(before: string, { url, model, keyVariable }: Connection): string {
+  const provider = "model_providers.umpire"
   const block = [
     begin,
-    "[model_providers.umpire]",
-    'name = "Umpire"',
-    `base_url = ${JSON.stringify(`${url}/v1`)}`,
-    `env_key = ${JSON.stringify(keyVariable)}`,
-    'wire_api = "responses"',
-    "",
-    "[profiles.umpire]",
     'model_provider = "umpire"',
     `model = ${JSON.stringify(model)}`,
+    `${provider}.name = "Umpire"`,
+    `${provider}.base_url = ${JSON.stringify(`${url}/v1`)}`,
+    `${provider}.env_key = ${JSON.stringify(keyVariable)}`,
+    `${provider}.wire_api = "responses"`,
     end,
   ].join("\n")
+  // Tables come last in TOML: keys that stand before them all keep their meaning.
+  const [head, rest] = cutOut(before)
+  return `${head}${block}\n${rest}`
+}
+
+/** What stands before and after the block; all of it after, where there is none. */
+function cutOut(before: string): [head: string, rest: string] {
   const start = before.indexOf(begin)
   const stop = before.indexOf(end)
-  if (start >= 0 && stop > start) return before.slice(0, start) + block + before.slice(stop + end.length)
-  // Tables come last in TOML: whatever stands before keeps its meaning.
-  return `${before.trimEnd()}${before.trim() === "" ? "" : "\n\n"}${block}\n`
+  if (start < 0 || stop < start) return ["", before]
+  return [before.slice(0, start), before.slice(stop + end.length).replace(/^\n/, "")]
 }
 
 /** Sets fields of an object inside the document and keeps everything else. */

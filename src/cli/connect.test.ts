@@ -66,17 +66,28 @@ test("what else a client's file says stays", async () => {
 test("another address replaces the first one where it stood", async () => {
   const home = freshHome()
   mkdirSync(join(home, ".codex"))
-  writeFileSync(join(home, ".codex/config.toml"), 'model = "x"\n')
+  const path = join(home, ".codex/umpire.config.toml")
+  writeFileSync(path, "[other]\na = 1\n")
   await run(home, ["codex"])
-  writeFileSync(
-    join(home, ".codex/config.toml"),
-    `${readFileSync(join(home, ".codex/config.toml"), "utf8")}\n[other]\na = 1\n`,
-  )
+  writeFileSync(path, `approval_policy = "never"\n${readFileSync(path, "utf8")}`)
   await run(home, ["codex"], { url: "http://127.0.0.1:9999" })
-  const text = readFileSync(join(home, ".codex/config.toml"), "utf8")
+  const text = readFileSync(path, "utf8")
   expect(text).not.toContain("8484")
-  expect(text.match(/\[model_providers\.umpire\]/g)).toHaveLength(1)
-  expect(text).toMatch(/^model = "x"\n[\s\S]*\[other\]\na = 1\n$/)
+  expect(text.match(/model_providers\.umpire\.base_url/g)).toHaveLength(1)
+  expect(text).toMatch(/^approval_policy = "never"\n[\s\S]*\n\[other\]\na = 1\n$/)
+})
+
+test("what 0.2 wrote into Codex' config.toml, which Codex refuses now, is taken out; the rest stays", async () => {
+  const home = freshHome()
+  mkdirSync(join(home, ".codex"))
+  const path = join(home, ".codex/config.toml")
+  const old = '# >>> umpire connect\n[profiles.umpire]\nmodel = "x"\n# <<< umpire connect\n'
+  const before = `model = "mine"\n\n${old}\n[other]\na = 1\n`
+  writeFileSync(path, before)
+  await run(home, ["codex"])
+  expect(readFileSync(path, "utf8")).toBe('model = "mine"\n\n\n[other]\na = 1\n')
+  expect(readFileSync(`${path}.before-umpire`, "utf8")).toBe(before)
+  expect(readFileSync(join(home, ".codex/umpire.config.toml"), "utf8")).toContain('model = "umpire-chat"')
 })
 
 test("secrets that a file holds are not shown, whether they stay or go", async () => {

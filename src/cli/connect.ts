@@ -1,6 +1,7 @@
 /** `umpire connect`: points a client at this server, keeps a backup of its configuration, and shows the difference. */
 import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { diff } from "node:util"
 import { type CliContext, type Command, UsageError, flagOption, text, valueOption } from "./command.ts"
 import { type Connection, connectedClients } from "./connect-clients.ts"
 import { serverOptions, urlOf } from "./server-options.ts"
@@ -20,25 +21,42 @@ export const connect: Command = {
 function run(context: CliContext): number {
   const [name = ""] = context.positionals
   const client = Object.hasOwn(connectedClients, name) ? connectedClients[name] : undefined
-  if (!client) throw new UsageError(`which client? umpire connect ${names}`)
+  if (!client)
+    throw new UsageError(
+      `which client? umpire connect ${names}; a model's server is connected by umpire models connect`,
+    )
   const home = context.environment["HOME"] ?? context.environment["USERPROFILE"]
   if (home === undefined && !client.isLocal) throw new UsageError("there is no home directory: set HOME")
-  const path = join(client.isLocal ? context.workingDirectory : (home ?? ""), client.file)
+  const place = client.isLocal ? context.workingDirectory : (home ?? "")
+  const { formerly } = client
+  if (formerly)
+    rewrite(context, join(place, formerly.file), (before) =>
+      before === undefined ? undefined : formerly.remove(before),
+    )
+  const path = join(place, client.file)
+  const isChanged = rewrite(context, path, (before) => client.write(before, connectionOf(context)))
+  if (!isChanged) context.stdout.write(`${path} already says so.\n`)
+  else if (context.values["dry-run"] !== true)
+    context.stdout.write(`The key is read from UMPIRE_API_KEY. Next: ${client.next}\n`)
+  return 0
+}
+
+/** Shows the difference, keeps a backup, and returns whether there is a difference. */
+function rewrite(
+  { stdout, values }: CliContext,
+  path: string,
+  write: (before: string | undefined) => string | undefined,
+): boolean {
   const before = existsSync(path) ? readFileSync(path, "utf8") : undefined
-  const after = written(path, () => client.write(before, connectionOf(context)))
-  const { stdout } = context
-  if (after === before) {
-    stdout.write(`${path} already says so.\n`)
-    return 0
-  }
+  const after = written(path, () => write(before))
+  if (after === undefined || after === before) return false
   stdout.write(`${path}:\n${hideSecrets(drawDifference(before ?? "", after))}\n`)
-  if (context.values["dry-run"] === true) return 0
+  if (values["dry-run"] === true) return true
   const backup = before === undefined ? null : keepBackup(path)
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, after)
   if (backup !== null) stdout.write(`What it said before is in ${backup}.\n`)
-  stdout.write(`The key is read from UMPIRE_API_KEY. Next: ${client.next}\n`)
-  return 0
+  return true
 }
 
 /** Beside the file, with its mode; what an earlier run kept stays. */
@@ -58,7 +76,7 @@ function connectionOf(context: CliContext): Connection {
   }
 }
 
-function written(path: string, write: () => string): string {
+function written<Text>(path: string, write: () => Text): Text {
   try {
     return write()
   } catch (cause) {
@@ -68,42 +86,15 @@ function written(path: string, write: () => string): string {
 
 const linesMax = 5_000
 
-/** Longest common subsequence; whole lines, with three unchanged ones around each change. */
+const marks = { "1": "-", "0": " ", "-1": "+" } as const
+
+const linesOf = (text: string): string[] => text.split("\n").slice(0, linesMax)
+
+/** By whole lines, with three unchanged ones around each change. */
 function drawDifference(before: string, after: string): string {
-  const [old, next] = [before, after].map((text) => text.split("\n").slice(0, linesMax)) as [
-    string[],
-    string[],
-  ]
-  const common = commonLengths(old, next)
-  const lines: string[] = []
-  for (let i = 0, j = 0; i < old.length || j < next.length;) {
-    if (i < old.length && j < next.length && old[i] === next[j]) {
-      lines.push(`  ${old[i]}`)
-      i++
-      j++
-    } else if (j < next.length && (i >= old.length || at(common, i, j + 1) > at(common, i + 1, j))) {
-      lines.push(`+ ${next[j++]}`)
-    } else lines.push(`- ${old[i++]}`)
-  }
+  const lines = diff(linesOf(before), linesOf(after)).map(([side, line]) => `${marks[side]} ${line}`)
   return nearChanges(lines).join("\n")
 }
-
-/** By position: how many lines the rests have in common. */
-function commonLengths(old: readonly string[], next: readonly string[]): number[][] {
-  const table = Array.from({ length: old.length + 1 }, () => Array.from(next, () => 0))
-  for (let i = old.length - 1; i >= 0; i--)
-    for (let j = next.length - 1; j >= 0; j--) {
-      const row = table[i]
-      if (row)
-        row[j] =
-          old[i] === next[j]
-            ? at(table, i + 1, j + 1) + 1
-            : Math.max(at(table, i + 1, j), at(table, i, j + 1))
-    }
-  return table
-}
-
-const at = (table: readonly (readonly number[])[], i: number, j: number): number => table[i]?.[j] ?? 0
 
 function nearChanges(lines: readonly string[]): string[] {
   const context = 3

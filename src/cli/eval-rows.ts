@@ -1,7 +1,9 @@
-/** Labelled rows for `umpire eval`: JSON lines with a text, a question, its options and the right one. */
+/** Labelled rows for `umpire eval`: JSON lines or CSV with a text, a question, its options and the right one. */
 import { readFile } from "node:fs/promises"
 import { basename } from "node:path"
+import { parse } from "csv-parse/sync"
 import { z } from "zod"
+import { csvOptions, decodeTable, excelWords, isExcelName } from "../base/table-text.ts"
 import type { DecisionQuestion } from "../contract/decisions.ts"
 import { UsageError } from "./command.ts"
 import { unreadable } from "./given-files.ts"
@@ -31,25 +33,50 @@ export interface EvalSet {
 }
 
 export async function readEvalSet(path: string, shown: string, rowsMax: number): Promise<EvalSet> {
-  const content = await readFile(path, "utf8").catch(unreadable(shown))
-  const lines = content
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .slice(0, rowsMax)
-  if (lines.length === 0) throw new UsageError(`${shown} holds no rows`)
+  if (isExcelName(shown)) throw new UsageError(`${shown} is an Excel file. ${excelWords}`)
+  const content = decodeTable(await readFile(path).catch(unreadable(shown)))
+  if (content === null) throw new UsageError(`${shown} is not UTF-8`)
+  const isCsv = /\.(?:csv|tsv)$/i.test(shown)
+  const found = isCsv ? csvRows(content, shown, rowsMax) : jsonRows(content, shown, rowsMax)
+  if (found.length === 0) throw new UsageError(`${shown} holds no rows`)
   return {
-    name: basename(shown).replace(/\.jsonl?$/, ""),
-    rows: lines.map((line, index) => readRow(line, `${shown}:${index + 1}`)),
+    name: basename(shown).replace(/\.(?:jsonl?|csv|tsv)$/i, ""),
+    rows: found.map((value, index) => readRow(value, `${shown}:${index + 1}`)),
   }
 }
 
-function readRow(line: string, place: string): EvalRow {
-  let value: unknown
+const jsonRows = (content: string, shown: string, rowsMax: number): unknown[] =>
+  content
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .slice(0, rowsMax)
+    .map((line, index): unknown => {
+      try {
+        return JSON.parse(line)
+      } catch {
+        throw new UsageError(`${shown}:${index + 1} is not JSON`)
+      }
+    })
+
+/** The columns are those of the JSON; options stand in one cell, with | between them. */
+function csvRows(content: string, shown: string, rowsMax: number): unknown[] {
   try {
-    value = JSON.parse(line)
-  } catch {
-    throw new UsageError(`${place} is not JSON`)
+    const rows: Record<string, string>[] = parse(content, {
+      ...csvOptions(content),
+      columns: true,
+      to: rowsMax,
+    })
+    return rows.map(({ options = "", scale, ...row }) => ({
+      ...row,
+      options: options.split("|").map((option) => option.trim()),
+      ...(scale === "true" ? { scale: true } : {}),
+    }))
+  } catch (cause) {
+    throw new UsageError(`cannot read ${shown}: ${cause instanceof Error ? cause.message : "it is no CSV"}`)
   }
+}
+
+function readRow(value: unknown, place: string): EvalRow {
   const parsed = Row.safeParse(value)
   if (!parsed.success)
     throw new UsageError(

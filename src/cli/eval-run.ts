@@ -1,5 +1,5 @@
 /** Sends labelled rows through a running server, several at a time, and judges the answers. */
-import { mapConcurrent } from "../base/map-concurrent.ts"
+import { mapConcurrent } from "../base/lists.ts"
 import type { Client } from "../contract/client.ts"
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
 import type { SystemOneAnswer, SystemOneQuestion } from "../contract/systemone.ts"

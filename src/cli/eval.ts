@@ -24,6 +24,7 @@ export const evaluation: Command = {
     "umpire eval labelled.jsonl --teach support-triage",
     "",
     'Rows: {"text": "...", "question": "...", "options": ["yes", "no"], "gold": "yes"}',
+    "Of a CSV file (.csv, .tsv) these are the columns, with | between the options of a cell.",
     'Two options yes and no are a predicate, other lists a choice; with "scale": true they are levels.',
   ],
   options: {

@@ -2,7 +2,7 @@
 import type { OperatorClient } from "../contract/client.ts"
 import type { OpenOperator } from "./actions.ts"
 import { type Command, UsageError, flagOption, text, valueOption } from "./command.ts"
-import { openBrowser } from "./open-browser.ts"
+import { openBrowser } from "./welcome.ts"
 import { stopSignal } from "./run-until-stopped.ts"
 
 interface FleetPage {

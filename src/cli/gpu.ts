@@ -1,22 +1,36 @@
-/** `umpire gpu`: says what GPU there is, and brings the build of llama.cpp that uses it. */
-import { execFileSync } from "node:child_process"
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+/** `umpire gpu`: says what GPU there is, and brings what uses it: ONNX Runtime's CUDA provider and a build of llama.cpp. */
+import { execFileSync, spawnSync } from "node:child_process"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { cudaProviderFiles, cudaProviderFolder, hasCudaProvider } from "../base/cuda-provider.ts"
 import { type CliContext, type Command, UsageError } from "./command.ts"
 
-/** What a machine needs for the CUDA build, and what it has. */
+/** What a machine needs for CUDA, and what it has. */
 interface GpuFacts {
   /** As the driver says it, such as 580.95; null without a driver. */
   readonly driver: string | null
-  readonly runtime: boolean
+  /** Libraries of the CUDA runtime that were not found. */
+  readonly absent: readonly string[]
 }
 
 /** The first driver of CUDA 13. */
 const driverMajorMin = 580
-const packageName = "@node-llama-cpp/linux-x64-cuda"
-const libraries = ["libcudart.so.13", "libcublas.so.13"]
+/** What both need. */
+const libraries = ["libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13", "libcurand.so.10"] as const
+const llamaPackage = "@node-llama-cpp/linux-x64-cuda"
+/** Of PyPI, where the provider is; npm's package fetches it from elsewhere when it is installed. */
+const providerWheel = { name: "onnxruntime-gpu", python: "3.12", platform: "manylinux_2_28_x86_64" } as const
 
 export const gpu: Command = {
   usage: ["umpire gpu status", "umpire gpu install"],
@@ -27,7 +41,7 @@ export const gpu: Command = {
     switch (context.positionals[0]) {
       case "status":
         context.stdout.write(`${drawFacts(facts)}${missing === null ? "" : `${missing}\n`}`)
-        return missing === null ? 0 : 1
+        return missing === null && isInstalled() ? 0 : 1
       case "install":
         if (missing !== null) throw new UsageError(missing)
         return install(context)
@@ -37,64 +51,100 @@ export const gpu: Command = {
   },
 }
 
-/** What keeps the CUDA build from running here, as a sentence; null when nothing does. */
-export function missingFor({ driver, runtime }: GpuFacts, platform: string, arch: string): string | null {
+/** What keeps CUDA from running here, as a sentence; null when nothing does. */
+export function missingFor({ driver, absent }: GpuFacts, platform: string, arch: string): string | null {
   if (platform === "darwin" && arch === "arm64")
-    return "Metal is in the ordinary build: nothing is to be installed"
+    return "Metal is in the ordinary build of llama.cpp: nothing is to be installed"
   if (platform !== "linux" || arch !== "x64")
-    return `the CUDA build is for Linux on x64; on ${platform} ${arch} use a worker with a GPU (docs/gpu.md)`
+    return `CUDA is used on Linux on x64; on ${platform} ${arch} use a worker with a GPU (docs/gpu.md)`
   if (driver === null)
     return `no NVIDIA driver was found; install driver ${driverMajorMin} or newer, which CUDA 13 needs`
   if (Number(driver.split(".")[0]) < driverMajorMin)
     return `the NVIDIA driver is ${driver}; CUDA 13 needs ${driverMajorMin} or newer`
-  return runtime
+  return absent.length === 0
     ? null
-    : `the CUDA 13 runtime was not found (${libraries.join(", ")}); install cuda-runtime-13-0`
+    : `of the CUDA 13 runtime ${absent.join(", ")} was not found; install cuda-libraries-13-0`
 }
 
 function findGpu(): GpuFacts {
   const file = "/proc/driver/nvidia/version"
   const text = existsSync(file) ? readFileSync(file, "utf8") : ""
-  const known = libraryPaths()
+  const known = libraryFiles()
   return {
     driver: /Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)/.exec(text)?.[1] ?? null,
-    runtime: libraries.every((name) => known.includes(name)),
+    absent: libraries.filter((name) => !known.includes(name)),
   }
 }
 
-function libraryPaths(): string {
+/** Where the loader looks, as far as that can be seen. */
+function libraryFiles(): string {
+  const folders = (process.env["LD_LIBRARY_PATH"] ?? "").split(":").filter((folder) => existsSync(folder))
+  const given = folders.flatMap((folder) => readdirSync(folder)).join("\n")
   try {
-    return execFileSync("ldconfig", ["-p"], { encoding: "utf8" })
+    return `${given}\n${execFileSync("ldconfig", ["-p"], { encoding: "utf8" })}`
   } catch {
-    return ""
+    return given
   }
 }
 
-const drawFacts = ({ driver, runtime }: GpuFacts): string =>
-  `NVIDIA driver: ${driver ?? "none"}\nCUDA 13 runtime: ${runtime ? "found" : "not found"}\n`
+const isInstalled = (): boolean => hasCudaProvider() && existsSync(join(modulesFolder(), llamaPackage))
 
-/** Beside node-llama-cpp, which looks for it there; it belongs to one machine and is 143 MB packed, so that no package has it. */
+const installed = (is: boolean): string => (is ? "installed" : "not installed: umpire gpu install")
+
+function drawFacts({ driver, absent }: GpuFacts): string {
+  return `NVIDIA driver: ${driver ?? "none"}
+CUDA 13 runtime: ${absent.length === 0 ? "found" : "not found"}
+ONNX Runtime's CUDA provider, for umpire-decide: ${installed(hasCudaProvider())}
+CUDA build of llama.cpp, for GGUF models: ${installed(existsSync(join(modulesFolder(), llamaPackage)))}
+`
+}
+
+/** Both belong to one machine and are large (143 and 230 MB packed), so that no package has them. */
 function install({ stdout }: CliContext): number {
   const folder = mkdtempSync(join(tmpdir(), "umpire-gpu-"))
   try {
-    writeFileSync(join(folder, "package.json"), '{ "private": true }\n')
-    const spec = `${packageName}@${pinnedVersion()}`
-    execFileSync("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", spec], {
-      cwd: folder,
-      stdio: ["ignore", "inherit", "inherit"],
-    })
-    const fetched = join(folder, "node_modules", packageName)
-    if (!existsSync(join(fetched, "bins"))) throw new UsageError(`${spec} holds no build`)
-    const place = join(modulesFolder(), packageName)
-    rmSync(place, { recursive: true, force: true })
-    cpSync(fetched, place, { recursive: true })
+    const fetched = [installProvider(join(folder, "provider")), installLlama(folder)]
     stdout.write(
-      `${spec} is installed; the next start of umpire serve uses it. umpire doctor says whether.\n`,
+      `${fetched.join(" and ")} are installed; the next start of umpire serve uses them. umpire doctor says whether.\n`,
     )
     return 0
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Beside ONNX Runtime's own library, which looks for it there, of the same version: they call each other by their places in memory. */
+function installProvider(folder: string): string {
+  const { name, python, platform } = providerWheel
+  const spec = `${name}==${pinnedVersion("onnxruntime-node")}`
+  const wheel = ["--python-version", python, "--platform", platform, "--only-binary=:all:", "--no-deps"]
+  fetchBy("python3", ["-m", "pip", "install", "--no-compile", ...wheel, "--target", folder, spec], folder)
+  for (const file of cudaProviderFiles) {
+    const fetched = join(folder, "onnxruntime", "capi", file)
+    if (!existsSync(fetched)) throw new UsageError(`${spec} holds no ${file}`)
+    cpSync(fetched, join(cudaProviderFolder(), file))
+  }
+  return spec
+}
+
+/** Beside node-llama-cpp, which looks for it there. */
+function installLlama(folder: string): string {
+  writeFileSync(join(folder, "package.json"), '{ "private": true }\n')
+  const spec = `${llamaPackage}@${pinnedVersion("node-llama-cpp")}`
+  fetchBy("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=dev", spec], folder)
+  const fetched = join(folder, "node_modules", llamaPackage)
+  if (!existsSync(join(fetched, "bins"))) throw new UsageError(`${spec} holds no build`)
+  const place = join(modulesFolder(), llamaPackage)
+  rmSync(place, { recursive: true, force: true })
+  cpSync(fetched, place, { recursive: true })
+  return spec
+}
+
+function fetchBy(client: string, args: readonly string[], folder: string): void {
+  mkdirSync(folder, { recursive: true })
+  const { status, error } = spawnSync(client, args, { cwd: folder, stdio: ["ignore", "inherit", "inherit"] })
+  if (error) throw new UsageError(`${client} cannot be run: ${error.message}`)
+  if (status !== 0) throw new UsageError(`${client} could not fetch it; what it said is above`)
 }
 
 /** The folder of packages that node-llama-cpp lies in. */
@@ -103,10 +153,10 @@ function modulesFolder(): string {
   return entry.slice(0, entry.lastIndexOf(join("node_modules", "node-llama-cpp")) + "node_modules".length)
 }
 
-/** A library of another version than node-llama-cpp's is refused when a model is loaded. */
-function pinnedVersion(): string {
+/** A library of another version is refused when a model is loaded. */
+function pinnedVersion(name: string): string {
   const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
     dependencies: Record<string, string>
   }
-  return manifest.dependencies["node-llama-cpp"] ?? ""
+  return manifest.dependencies[name] ?? ""
 }

@@ -18,7 +18,7 @@ export type LabelAnswer = readonly [
   score: number | null,
 ]
 
-export const abstained = "abstain"
+const abstained = "abstain"
 
 /** The verdict of an answer without a set: the answer, unless it is below the question's threshold. */
 export function readAnswer(answer: DecisionAnswer, threshold: number | null): LabelAnswer {
@@ -76,7 +76,7 @@ const values = [
   { suffix: "score", type: "DOUBLE" },
 ] as const
 
-export const errorColumn = "error"
+const errorColumn = "error"
 
 /** They begin with the name of the question, or its number where it has none and is not the only one. */
 export function answerColumns(

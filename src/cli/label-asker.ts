@@ -5,7 +5,7 @@ import { connectApi, connectServer } from "./api-client.ts"
 import { type CliContext, UsageError, numberOf, numbersBetween, text } from "./command.ts"
 import { type LabelQuestion, readAnswer, readVerdict } from "./label-answers.ts"
 import type { LabelAsk } from "./label-run.ts"
-import { readQuestions } from "./questions.ts"
+import { questionOptions, readQuestions } from "./questions.ts"
 
 export interface LabelAsker {
   readonly questions: readonly LabelQuestion[]
@@ -34,6 +34,11 @@ export async function openAsker(context: CliContext, openLocal: OpenLocal): Prom
   const set = text(context, "set")?.replace(/^set:/, "")
   const isLocal = context.values["local"] === true
   if (set === undefined) return isLocal ? await localAsker(context, openLocal) : await serverAsker(context)
+  const own = Object.keys(questionOptions).find((name) => context.values[name] !== undefined)
+  if (own !== undefined)
+    throw new UsageError(
+      `--set asks the questions of the set: leave --${own} out, or add the question to the set`,
+    )
   if (isLocal)
     throw new UsageError(
       "a question set is kept by a server: leave --local out, or give its file by --questions",

@@ -46,7 +46,7 @@ export class LabelDuckdb {
   }
 
   /** One statement: the table is there with all rows or not at all. */
-  async write(table: LabelTable, statement: string, { into }: { readonly into: string }): Promise<void> {
+  async write(table: LabelTable, statement: string, { into }: { into: string }): Promise<void> {
     await table.run(`ATTACH ${literal(this.#path)} AS source`)
     await table.run(`CREATE TABLE ${inSource(into)} AS ${statement}`)
     await table.run("DETACH source")

@@ -117,7 +117,7 @@ async function refuseExisting(client: pg.Client, into: string): Promise<void> {
 async function insertRows(
   client: pg.Client,
   table: LabelTable,
-  { statement, into }: { readonly statement: string; readonly into: string },
+  { statement, into }: { statement: string; into: string },
 ): Promise<void> {
   const insert = await insertion(client, into)
   let rows: string[] = []

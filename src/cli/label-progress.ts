@@ -6,7 +6,7 @@ const drawEveryMs = 200
 const lineEveryMs = 10_000
 const barWidth = 24
 
-export interface Progress {
+interface Progress {
   done(one: { readonly tokens: number; readonly isFailed: boolean }): void
   /** Leaves the terminal on a new line. */
   end(): void

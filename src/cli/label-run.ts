@@ -1,6 +1,6 @@
 /** Asks about every text that is not answered yet, several at a time, and appends what comes of each to the state. */
 import { setTimeout as wait } from "node:timers/promises"
-import { mapConcurrent } from "../base/map-concurrent.ts"
+import { mapConcurrent } from "../base/lists.ts"
 import { ClientError } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
 import { Unreachable } from "./api-client.ts"
@@ -13,7 +13,7 @@ export interface LabelText {
   readonly text: string
 }
 
-export interface Labelled {
+interface Labelled {
   readonly answers: readonly LabelAnswer[]
   readonly tokens: number
 }
@@ -55,7 +55,7 @@ export async function labelTexts(
 async function askPatiently(
   ask: LabelAsk,
   pace: Pace,
-  { text, idempotencyKey }: { readonly text: string; readonly idempotencyKey: string },
+  { text, idempotencyKey }: { text: string; idempotencyKey: string },
 ): Promise<Labelled | { readonly error: string }> {
   for (let attempt = 1; ;) {
     const beganMs = await pace.enter()

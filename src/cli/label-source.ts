@@ -1,5 +1,5 @@
 /** Where the rows of `umpire label` come from: a table file, a directory of texts or standard input. */
-import { isUtf8 } from "node:buffer"
+import { isAscii, isUtf8 } from "node:buffer"
 import { createReadStream, createWriteStream } from "node:fs"
 import { open, readdir, stat } from "node:fs/promises"
 import { extname, join, resolve } from "node:path"
@@ -7,13 +7,14 @@ import { createInterface } from "node:readline"
 import { pipeline } from "node:stream/promises"
 import { VARCHAR, type DuckDBAppender } from "@duckdb/node-api"
 import { parse } from "csv-parse"
+import { excelWords, isExcelName, isNoLatin, separatorOf } from "../base/table-text.ts"
 import { LIMITS } from "../contract/decisions.ts"
 import { type CliContext, UsageError, text, texts } from "./command.ts"
 import { unreadable } from "./given-files.ts"
 import { checkRecords, recordBytesMax } from "./label-records.ts"
 import { type LabelTable, identifier, literal } from "./label-table.ts"
 
-export const tableFormats = ["csv", "tsv", "jsonl", "parquet"] as const
+const tableFormats = ["csv", "tsv", "jsonl", "parquet"] as const
 export type TableFormat = (typeof tableFormats)[number]
 
 const formatsByEnding: Readonly<Record<string, TableFormat>> = {
@@ -50,8 +51,7 @@ export async function loadRows(context: CliContext, table: LabelTable): Promise<
     return "csv"
   }
   const format = formatOption(context, "from") ?? formatOfPath(path)
-  if (format === null && /^\.xls[xbm]?$/.test(extname(path).toLowerCase()))
-    throw new UsageError(`${input} is an Excel file: save the sheet as CSV`)
+  if (format === null && isExcelName(path)) throw new UsageError(`${input} is an Excel file. ${excelWords}`)
   if (!format) throw new UsageError(`cannot tell what ${input} is: give --from ${tableFormats.join(", ")}`)
   await loadFile(context, table, { path, format, named })
   return format
@@ -64,8 +64,30 @@ interface TableFile {
 }
 
 async function loadFile(context: CliContext, table: LabelTable, file: TableFile): Promise<void> {
-  if (file.format !== "parquet") await checkRecords(file.path, file.format)
-  await table.load(await relationOf(context, table, file), file.named)
+  const { format, named } = file
+  const path = format === "parquet" ? file.path : await inUtf8(file.path, table.copyPath)
+  if (format !== "parquet") await checkRecords(path, format)
+  await table.load(await relationOf(context, table, { path, format, named }), named)
+}
+
+/** DuckDB reads UTF-8 alone: a table in Latin-1 is written anew, and what is neither is left for it to refuse. */
+async function inUtf8(path: string, copyPath: string): Promise<string> {
+  const decoder = new TextDecoder()
+  let isBroken = false
+  const isUsable = (text: string): boolean => {
+    isBroken ||= text.includes("\ufffd")
+    return !isNoLatin(text)
+  }
+  // Without an encoding, a file gives buffers.
+  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>)
+    if (!isAscii(chunk) && !isUsable(decoder.decode(chunk, { stream: true }))) return path
+  if (!isUsable(decoder.decode()) || !isBroken) return path
+  await pipeline(createReadStream(path), fromLatin, createWriteStream(copyPath))
+  return copyPath
+}
+
+async function* fromLatin(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  for await (const chunk of chunks) yield new TextDecoder("windows-1252").decode(chunk)
 }
 
 async function relationOf(
@@ -77,16 +99,31 @@ async function relationOf(
   switch (format) {
     case "csv":
     case "tsv": {
-      const delimiter = text(context, "delimiter") ?? (format === "tsv" ? "\t" : ",")
-      const columns = (await readHead(path, delimiter)).map((name) => `${identifier(name)}: 'VARCHAR'`)
+      const delimiter = text(context, "delimiter") ?? (format === "tsv" ? "\t" : await delimiterOf(path))
+      const names = (await readHead(path, delimiter)).map(identifier)
+      const columns = names.map((name) => `${name}: 'VARCHAR'`)
       // Nothing is guessed: a guess would take lines that begin with # for comments.
       return `SELECT * FROM read_csv(${source}, auto_detect = false, columns = {${columns.join(", ")}}, header = true,
-        delim = ${literal(delimiter)}, quote = '"', escape = '"', max_line_size = ${recordBytesMax}, buffer_size = ${4 * recordBytesMax})`
+        delim = ${literal(delimiter)}, quote = '"', escape = '"', max_line_size = ${recordBytesMax}, buffer_size = ${4 * recordBytesMax})
+        WHERE regexp_matches(concat(${names.join(", ")}), '\\S')`
     }
     case "jsonl":
       return await jsonRelation(table, source)
     case "parquet":
       return `SELECT * FROM read_parquet(${source})`
+  }
+}
+
+const headBytesMax = 64 * 1024
+
+/** What the first line separates its columns by. */
+async function delimiterOf(path: string): Promise<string> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytesMax), 0, headBytesMax, 0)
+    return separatorOf(buffer.toString("utf8", 0, bytesRead))
+  } finally {
+    await file.close()
   }
 }
 
@@ -189,25 +226,7 @@ type Append = (row: readonly (string | null)[]) => void
 export async function loadTexts(
   table: LabelTable,
   columns: readonly string[],
-  { named, fill }: { readonly named: readonly string[]; readonly fill: (append: Append) => Promise<void> },
-): Promise<void> {
-  await loadColumns(table, columns, {
-    named,
-    fill: async (append) => {
-      await fill(append)
-      return columns.map(() => "VARCHAR")
-    },
-  })
-}
-
-/** The same, of columns whose types `fill` returns. */
-async function loadColumns(
-  table: LabelTable,
-  columns: readonly string[],
-  {
-    named,
-    fill,
-  }: { readonly named: readonly string[]; readonly fill: (append: Append) => Promise<readonly string[]> },
+  { named, fill }: { named: readonly string[]; fill: (append: Append) => Promise<void> },
 ): Promise<void> {
   await table.run(
     `CREATE TABLE incoming (${columns.map((name) => `${identifier(name)} VARCHAR`).join(", ")})`,
@@ -215,7 +234,7 @@ async function loadColumns(
   const appender = await table.connection.createAppender("incoming")
   let count = 0
   let length = 0
-  const types = await fill((row) => {
+  await fill((row) => {
     appendRow(appender, row)
     length += row.reduce((sum, value) => sum + (value?.length ?? 0), 0)
     if (++count < appendedRowsMax && length < appendedLengthMax) return
@@ -224,8 +243,7 @@ async function loadColumns(
     length = 0
   })
   appender.closeSync()
-  const typed = columns.map((name, at) => `CAST(${identifier(name)} AS ${types[at]}) AS ${identifier(name)}`)
-  await table.load(`SELECT ${typed.join(", ")} FROM incoming`, named)
+  await table.load("SELECT * FROM incoming", named)
   await table.run("DROP TABLE incoming")
 }
 

@@ -6,7 +6,7 @@ import type { AnswerColumn } from "./label-answers.ts"
 import type { LabelText } from "./label-run.ts"
 
 /** Columns of our own in the table of rows: the position, and the hash of the text; null where there is none. */
-export const positionColumn = "__umpire_row"
+const positionColumn = "__umpire_row"
 const keyColumn = "__umpire_key"
 const pageRows = 2048
 /** A page ends with the row that reaches it. */
@@ -47,6 +47,11 @@ export class LabelTable {
   /** Where a table that comes through a pipe is kept while it is read. */
   get stdinPath(): string {
     return `${this.#path}.stdin`
+  }
+
+  /** Where a table is written anew in UTF-8. */
+  get copyPath(): string {
+    return `${this.#path}.utf8`
   }
 
   /**
@@ -155,7 +160,7 @@ async function openFresh(path: string): Promise<[DuckDBInstance, boolean]> {
 }
 
 async function removeFiles(path: string): Promise<void> {
-  for (const file of [path, `${path}.wal`, `${path}.tmp`, `${path}.stdin`])
+  for (const file of [path, `${path}.wal`, `${path}.tmp`, `${path}.stdin`, `${path}.utf8`])
     await rm(file, { force: true, recursive: true })
 }
 

@@ -54,7 +54,9 @@ export const label = (openLocal: OpenLocal): Command => ({
     out: valueOption("the file to write (default NAME.labelled.csv and so on; - for standard output)", "o"),
     from: valueOption("the input's format, when its name does not tell: csv, tsv, jsonl, parquet"),
     to: valueOption("the output's format, when its name does not tell"),
-    delimiter: valueOption("what separates the columns of a CSV file (default a comma)"),
+    delimiter: valueOption(
+      "what separates the columns of a CSV file (default: comma, semicolon or tab, as its first line has it)",
+    ),
     prefix: valueOption("what the names of the new columns begin with"),
     threshold: valueOption("the verdict of a less probable answer is abstain, such as 0.9"),
     postgres: valueOption("a query whose rows are labelled"),
@@ -166,7 +168,7 @@ async function load(context: CliContext, { database, table }: LabelDeps): Promis
 async function ask(
   { asker, table, concurrencyMax }: LabelDeps,
   { distinct, pending }: RowCounts,
-  { context, state }: { readonly context: CliContext; readonly state: LabelState },
+  { context, state }: { context: CliContext; state: LabelState },
 ): Promise<void> {
   const { priceUsd } = asker
   const progress = startProgress(context, { total: distinct, before: distinct - pending, priceUsd })
@@ -204,7 +206,7 @@ async function write(
 function report(
   context: CliContext,
   { shown, isPrinted }: Target,
-  { counts, failed }: { readonly counts: RowCounts; readonly failed: number },
+  { counts, failed }: { counts: RowCounts; failed: number },
 ): void {
   const { rows, blank, distinct } = counts
   const outcome = { rows, blank, distinct, failed, out: shown }

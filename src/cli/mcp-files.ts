@@ -58,7 +58,7 @@ class Mistake extends Error {}
 export async function labelLocalFile(
   root: string,
   given: unknown,
-  { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
+  { ask, signal }: { ask: Ask; signal: AbortSignal },
 ): Promise<unknown> {
   try {
     const parsed = Arguments.safeParse(given)
@@ -96,7 +96,7 @@ interface Labels {
 async function label(
   set: string,
   texts: readonly string[],
-  { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
+  { ask, signal }: { ask: Ask; signal: AbortSignal },
 ): Promise<Labels | { readonly refusal: unknown }> {
   const rows: Labels["rows"][number][] = []
   let version = 0

@@ -9,6 +9,7 @@ import { type Action, operatorCommand, operates } from "./actions.ts"
 import { type CliContext, UsageError, flagOption, required, show, text, valueOption } from "./command.ts"
 import { download, reach } from "./download.ts"
 import { readFields } from "./fields.ts"
+import { remoteActions } from "./remote-models.ts"
 import { columns } from "./table.ts"
 import { virtualActions, virtualOptions, virtualUsage } from "./virtual-models.ts"
 
@@ -35,6 +36,8 @@ export const models = operatorCommand({
     "umpire models list",
     "umpire models pull hf:owner/repository:Q4_K_M [--sku name]",
     "umpire models pull https://example.com/model.gguf [--sha256 ...]",
+    "umpire models connect openai|azure|anthropic|ollama|vllm|llama-server|... MODEL [--url address] [--key-from VARIABLE]",
+    "umpire models check NAME [--cost-max 0.50]",
     "umpire models add ./model.gguf|./model.onnx [--sku name] [--kind embedding] [--adapter ./lora.gguf]",
     ...virtualUsage,
   ],
@@ -42,11 +45,18 @@ export const models = operatorCommand({
     sku: valueOption("the name that requests use; defaults to the file's name"),
     kind: valueOption("generation (default) or embedding"),
     adapter: valueOption("a LoRA adapter of the model, a GGUF file; the SKU is then its name by default"),
+    url: valueOption("of a server to connect: its address, where it is not the usual one of its kind"),
+    "key-from": valueOption("of a server to connect: the environment variable that holds its key"),
+    context: valueOption("of a server to connect: the model's context in tokens; 128000 unless told"),
+    "input-price": valueOption("of a server to connect: USD per million input tokens"),
+    "cached-price": valueOption("the same of cached input tokens; the input's unless told"),
+    "output-price": valueOption("of a server to connect: USD per million output tokens"),
     sha256: valueOption("expected SHA-256 of the file"),
     "allow-http": flagOption(
       "accept a file over http:// without a checksum; it may have been changed in transit",
     ),
     ...virtualOptions,
+    "cost-max": valueOption("of a cascade: USD that a whole request may cost; of a check: that it may cost"),
   },
   inOrganization: true,
   actions: {
@@ -54,6 +64,8 @@ export const models = operatorCommand({
       draw: columns<z.infer<typeof CatalogModel>>({
         model: ({ sku }) => sku,
         purpose: ({ purpose }) => purpose,
+        decides: ({ decides, calibrated }) =>
+          `${decides ?? ""}${calibrated === false ? ", uncalibrated" : ""}`,
         context: ({ context }) => String(context),
         quantization: ({ quantization }) => quantization,
         description: ({ description }) => description,
@@ -63,6 +75,7 @@ export const models = operatorCommand({
     add: adding("which file? umpire models add ./model.gguf", async ({ workingDirectory }, file) =>
       resolve(workingDirectory, file),
     ),
+    ...remoteActions,
     ...virtualActions,
   },
 })

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { browserCommand } from "./open-browser.ts"
+import { browserCommand } from "./welcome.ts"
 
 test.each([
   ["linux", {}, undefined],

@@ -3,6 +3,7 @@ import { type Server, request } from "node:http"
 import { createConnection } from "node:net"
 import { type Duplex, duplexPair } from "node:stream"
 import { type Fetcher, type OperatorClient, clientOf } from "../contract/client.ts"
+import { Fault } from "../contract/errors.ts"
 import { operatorTable } from "../contract/operator.ts"
 
 export interface Operator {
@@ -28,6 +29,12 @@ export const clientWithin = (server: Server): OperatorClient =>
 const operatorClient = (connect: () => Duplex): OperatorClient =>
   clientOf(operatorTable, { baseUrl: "http://operator", headers: {}, fetcher: fetchOver(connect) })
 
+const foreignUser = (): Fault =>
+  new Fault(
+    "permission_denied",
+    "Cannot reach the server: its data directory belongs to another user; run the command as that user",
+  )
+
 async function isListening(address: string): Promise<boolean> {
   return await new Promise((resolve, reject) => {
     const socket = createConnection(address, () => {
@@ -36,6 +43,7 @@ async function isListening(address: string): Promise<boolean> {
     })
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(false)
+      else if (error.code === "EACCES" || error.code === "EPERM") reject(foreignUser())
       else reject(error)
     })
   })

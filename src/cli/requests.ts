@@ -91,7 +91,7 @@ async function run(context: CliContext): Promise<number> {
 async function showOne(
   context: CliContext,
   client: Client,
-  { org_id, seq_id }: { readonly org_id: string; readonly seq_id: string | undefined },
+  { org_id, seq_id }: { org_id: string; seq_id: string | undefined },
 ): Promise<number> {
   if (seq_id === undefined) throw new UsageError("which request? umpire requests show seq_...")
   const sequence = await client.getSequence({ params: { org_id, seq_id } })
@@ -113,7 +113,7 @@ const timeText = (ms: number): string => new Date(ms).toISOString()
 async function list(
   client: Client,
   org_id: string,
-  { query, limit }: { readonly query: ListQuery; readonly limit: number },
+  { query, limit }: { query: ListQuery; limit: number },
 ): Promise<SequenceDetail[]> {
   const found: SequenceDetail[] = []
   let cursor: string | null | undefined
@@ -136,7 +136,7 @@ async function list(
 async function follow(
   context: CliContext,
   client: Client,
-  { org_id, query }: { readonly org_id: string; readonly query: ListQuery },
+  { org_id, query }: { org_id: string; query: ListQuery },
 ): Promise<number> {
   const seen = new Set<string>()
   let sinceMs = Number(query.range_start ?? Date.now())

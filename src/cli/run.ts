@@ -19,7 +19,7 @@ const exitFailure = 1
 export async function runCli(
   commands: Commands,
   version: string,
-  { argv, surroundings }: { readonly argv: readonly string[]; readonly surroundings: Surroundings },
+  { argv, surroundings }: { argv: readonly string[]; surroundings: Surroundings },
 ): Promise<number> {
   const [first = commandDefault] = argv
   if (first === "--help" || first === "-h" || first === "help")
@@ -41,7 +41,7 @@ export async function runCli(
 async function attempt(
   name: string,
   command: Command,
-  { rest, surroundings }: { readonly rest: string[]; readonly surroundings: Surroundings },
+  { rest, surroundings }: { rest: string[]; surroundings: Surroundings },
 ): Promise<number> {
   try {
     const { values, positionals } = readArguments(name, command, rest)

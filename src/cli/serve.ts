@@ -1,11 +1,12 @@
 /** `umpire serve`: runs everything in this process and its children until it is told to stop. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { loadConfig, unknownVariables } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import { type CliContext, type Command, flagOption, valueOption } from "./command.ts"
 import { text } from "./command.ts"
-import { openBrowser } from "./open-browser.ts"
 import { runUntilStopped } from "./run-until-stopped.ts"
-import { drawWelcome } from "./welcome.ts"
+import { drawWelcome, openBrowser, welcomeFile } from "./welcome.ts"
 
 /** What serving needs of the composition root. */
 interface Running {
@@ -55,15 +56,16 @@ async function run(start: Start, context: CliContext): Promise<number> {
   const progress = (step: string): void => void (isAttended && stderr.write(`${step}...\n`))
   const announce = (running: Running): void => {
     const consoleUrl = consoleUrlOf(running)
-    if (running.first?.keyValue)
-      stdout.write(
-        `\nThis is a new installation. ${drawWelcome({ ...running, keyValue: running.first.keyValue, consoleUrl })}`,
-      )
+    if (running.first?.keyValue) {
+      const welcome = `\nThis is a new installation. ${drawWelcome({ ...running, keyValue: running.first.keyValue, consoleUrl })}`
+      stdout.write(isAttended ? welcome : keptAside(config.data_dir, welcome))
+    }
     if (consoleUrl !== null && isAttended && context.values["no-open"] !== true)
       openBrowser(consoleUrl, context.environment)
     stdout.write(
       `Umpire is ready on ${running.url} (OpenAPI at ${running.url}/openapi.json, data in ${config.data_dir})\n`,
     )
+    log.info({ url: running.url, data_dir: config.data_dir }, "ready")
   }
   const bootstrap = bootstrapOf(environment)
   return await runUntilStopped(log, {
@@ -71,6 +73,13 @@ async function run(start: Start, context: CliContext): Promise<number> {
     announce,
     closeMsMax: closeMsMax(config.server),
   })
+}
+
+/** Without a terminal, standard output becomes a log, which more people read than may have a key. */
+function keptAside(dataDirectory: string, welcome: string): string {
+  const file = join(dataDirectory, welcomeFile)
+  writeFileSync(file, welcome, { mode: 0o600 })
+  return `This is a new installation: its first API key is in ${file}, which only its owner can read. Delete it once it is kept elsewhere.\n`
 }
 
 /** Of the time that requests in flight get to end, and to `drain`: the rest is for the store. */

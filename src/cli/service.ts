@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { type CliContext, type Command, UsageError, flagOption, text, valueOption } from "./command.ts"
 import { systemdUnit } from "./systemd-unit.ts"
+import { welcomeFile } from "./welcome.ts"
 
 const unitName = "umpire.service"
 const serviceUser = "umpire"
@@ -81,10 +82,14 @@ function install(context: CliContext): number {
   control(place, "daemon-reload")
   control(place, "enable", "--now", unitName)
   context.stdout.write(
-    `Umpire runs. The first key: journalctl ${place.isUser ? "--user " : ""}-u umpire, or umpire keys first.\n`,
+    `Umpire runs. Its first key is in ${join(place.dataDirectory, welcomeFile)}; another: ${keysFirst(place)}.\n`,
   )
   return 0
 }
+
+/** As who owns the data directory, which is the only one that may. */
+const keysFirst = ({ isUser, dataDirectory }: Place): string =>
+  `${isUser ? "" : `sudo -u ${serviceUser} `}env UMPIRE_DATA_DIR=${dataDirectory} umpire keys first`
 
 const isAtHome = (path: string, home: string | undefined): boolean =>
   /^\/(?:home|root|run\/user)\//.test(path) || (home !== undefined && path.startsWith(`${home}/`))

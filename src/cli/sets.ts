@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { parse } from "csv-parse/sync"
+import { csvOptions } from "../base/table-text.ts"
 import type { Client } from "../contract/client.ts"
 import { Document } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
@@ -15,7 +16,7 @@ import {
   type TeachResult,
   nextLimits,
 } from "../contract/question-sets/jobs.ts"
-import { percentText } from "../scoring/percent.ts"
+import { percentText } from "../scoring/evaluation.ts"
 import { apiCommand, calls } from "./actions.ts"
 import { connectApi, everyPage } from "./api-client.ts"
 import {
@@ -30,6 +31,7 @@ import {
 } from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { apiOptions } from "./server-options.ts"
+import { shadow } from "./set-shadow.ts"
 import { columns, drawTable } from "./table.ts"
 import { plural } from "../base/plural.ts"
 
@@ -39,21 +41,27 @@ export const sets = apiCommand({
   usage: [
     "umpire sets list",
     "umpire sets pull refunds [--version production] [--out refunds.yaml] [--force]",
+    "umpire sets export refunds [--version production] [--out refunds.umpire]",
     "umpire sets push refunds.yaml [--note 'why']",
     "umpire sets teach refunds [--target 0.95] [--hold-out]",
     "umpire sets teach --all",
     "umpire sets next refunds [--question refund] [--count 10] [--from tickets.csv] [--out next.csv]",
     "umpire sets check refunds [--version latest] [--against production]",
+    "umpire sets shadow refunds [--model gpt-5-mini] [--version 8] [--share 0.1] [--budget 1.00]",
+    "umpire sets shadow refunds [--stop]",
     "",
+    "export writes a version with what was taught, for programs that decide without a server (docs/library.md).",
     "push changes nothing when the file is what the server has. check exits with 1 when a frozen case fails.",
     "next proposes which texts to label: of a file, or else of the kept requests of the set, which then stand first in its review.",
+    "shadow with --model or --version starts one: it answers a share of the requests unseen, and is charged up to its budget a day. Without",
+    "them it tells how its answers agree with those that were given.",
     "teach --all teaches the sets that were taught on another version of their model than answers today.",
   ],
   options: {
     version: valueOption("a version's number or a label (default latest)"),
     against: valueOption("the version that a check compares with"),
     out: valueOption(
-      "the file to write (of pull NAME.yaml unless told, - for standard output; of next a CSV to fill in and upload)",
+      "the file to write (of pull NAME.yaml and of export NAME.umpire unless told, - for standard output; of next a CSV to fill in and upload)",
       "o",
     ),
     question: valueOption("with next: the question to label for, where the set has several", "q"),
@@ -61,6 +69,10 @@ export const sets = apiCommand({
     from: valueOption(
       "with next: texts to choose from, CSV or JSON lines with a field input or text, the input of a batch, or a text on each line",
     ),
+    model: valueOption("with shadow: the model that answers beside the published version"),
+    share: valueOption("with shadow: of the requests, such as 0.1 (the default)"),
+    budget: valueOption("with shadow: what it may cost in a day, in USD (default 1)"),
+    stop: flagOption("with shadow: end it; its report stays"),
     note: valueOption("why the set changes, for the list of versions"),
     target: valueOption("the share of right answers that thresholds are chosen for, such as 0.95"),
     "hold-out": flagOption("with teach: measure on a third of the rows and do not learn from them"),
@@ -80,6 +92,7 @@ export const sets = apiCommand({
       }),
     }),
     pull: async (context) => await pull(context, nameOf(context, "pull refunds")),
+    export: async (context) => await exportTaught(context, nameOf(context, "export refunds")),
     push: calls("importQuestionSet", {
       fields: { note: "note" },
       input: async (context) => ({ yaml: await readSet(context, nameOf(context, "push refunds.yaml")) }),
@@ -91,6 +104,7 @@ export const sets = apiCommand({
         : await teach(context, nameOf(context, "teach refunds")),
     next: async (context) => await next(context, nameOf(context, "next refunds")),
     check: async (context) => await check(context, nameOf(context, "check refunds")),
+    shadow: async (context) => await shadow(context, nameOf(context, "shadow refunds")),
   },
 })
 
@@ -101,11 +115,33 @@ const readSet = async ({ workingDirectory }: CliContext, path: string): Promise<
   await readFile(resolve(workingDirectory, path), "utf8").catch(unreadable(path))
 
 async function pull(context: CliContext, name: string): Promise<number> {
-  const out = text(context, "out") ?? `${name}.yaml`
-  if (out !== "-") await refuseUnwritable(context, out)
-  const { client, organizationId: org_id } = await connectApi(context)
   const version = text(context, "version") ?? "latest"
-  const file = await client.exportQuestionSet({ params: { org_id, set_id: name }, query: { version } })
+  return await writeSet(
+    context,
+    `${name}.yaml`,
+    async ({ client, organizationId: org_id }) =>
+      await client.exportQuestionSet({ params: { org_id, set_id: name }, query: { version } }),
+  )
+}
+
+async function exportTaught(context: CliContext, name: string): Promise<number> {
+  const version = text(context, "version") ?? "production"
+  return await writeSet(
+    context,
+    `${name}.umpire`,
+    async ({ client, organizationId: org_id }) =>
+      await client.exportTaughtQuestionSet({ params: { org_id, set_id: name }, query: { version } }),
+  )
+}
+
+async function writeSet(
+  context: CliContext,
+  fallback: string,
+  fetchFile: (api: Awaited<ReturnType<typeof connectApi>>) => Promise<unknown>,
+): Promise<number> {
+  const out = text(context, "out") ?? fallback
+  if (out !== "-") await refuseUnwritable(context, out)
+  const file = await fetchFile(await connectApi(context))
   if (!(file instanceof Document)) throw new Error("The server did not answer a file")
   if (out === "-") context.stdout.write(Buffer.from(file.bytes).toString())
   else {
@@ -170,7 +206,7 @@ interface QuestionSetName {
 
 type TeachBody = NonNullable<Parameters<Client["teachQuestionSet"]>[0]["body"]>
 
-function teachBody(context: CliContext): TeachBody {
+export function teachBody(context: CliContext): TeachBody {
   const target = numberOf(context, "target", accuracies)
   return {
     version: text(context, "version") ?? "latest",
@@ -179,14 +215,14 @@ function teachBody(context: CliContext): TeachBody {
   }
 }
 
-async function teachSet(
+export async function teachSet(
   context: CliContext,
   { client, organizationId: org_id }: Awaited<ReturnType<typeof connectApi>>,
   name: string,
   body: TeachBody,
 ): Promise<TeachResult> {
   const params = { org_id, set_id: name }
-  const job = await finish(
+  const job = await finishJob(
     context,
     await client.teachQuestionSet({ params, body }),
     async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
@@ -216,7 +252,7 @@ async function next(context: CliContext, name: string): Promise<number> {
     ...(count === undefined ? {} : { count }),
     ...(texts ? { texts, candidates_max: texts.length } : {}),
   }
-  const job = await finish(
+  const job = await finishJob(
     context,
     await client.proposeQuestionSetLabels({ params, body }),
     async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
@@ -262,8 +298,7 @@ function drawNext(
 
 /** Of a CSV or JSONL file, of the input of a batch, or one on each line; the first that may be sent. */
 async function readTexts(context: CliContext, path: string): Promise<string[]> {
-  const written = await readSet(context, path)
-  const texts = textsIn(path, written)
+  const texts = (await readFileTexts(context, path))
     .map((one) => (typeof one === "string" ? one : ""))
     .filter((one) => one.trim() !== "")
     .slice(0, nextLimits.candidatesMax)
@@ -272,17 +307,17 @@ async function readTexts(context: CliContext, path: string): Promise<string[]> {
   return texts
 }
 
+/** What stands in the place of each text. */
+export const readFileTexts = async (context: CliContext, path: string): Promise<unknown[]> =>
+  textsIn(path, await readSet(context, path))
+
 const field = (row: Readonly<Record<string, unknown>>): unknown =>
   row["input"] ?? row["text"] ?? Object(row["body"])["input"]
 
 function textsIn(path: string, written: string): unknown[] {
   try {
     if (/\.csv$/i.test(path)) {
-      const rows: Record<string, unknown>[] = parse(written, {
-        bom: true,
-        columns: true,
-        skip_empty_lines: true,
-      })
+      const rows: Record<string, unknown>[] = parse(written, { ...csvOptions(written), columns: true })
       return rows.map(field)
     }
     const lines = written.split("\n").filter((line) => line.trim() !== "")
@@ -304,7 +339,7 @@ async function check(context: CliContext, name: string): Promise<number> {
     version: text(context, "version") ?? "latest",
     ...(against === undefined ? {} : { against }),
   }
-  const job = await finish(
+  const job = await finishJob(
     context,
     await client.checkQuestionSet({ params, body }),
     async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
@@ -315,7 +350,7 @@ async function check(context: CliContext, name: string): Promise<number> {
 }
 
 /** Waits for the job's end; one that failed or was cancelled is an error. */
-async function finish(
+export async function finishJob(
   context: CliContext,
   started: SetJob,
   read: (id: string) => Promise<SetJob>,
@@ -331,14 +366,16 @@ async function finish(
   return job
 }
 
-function drawTaught({ version, questions, cascade }: TeachResult): string {
+export function drawTaught({ version, questions, cascade }: TeachResult): string {
   const rows = questions.map((one) => [
     one.name,
     one.form ?? "not taught",
     percent(one.accuracy_before),
     percent(one.accuracy_after),
     one.threshold === null ? "none" : one.threshold.toFixed(3),
-    [one.promise?.sentence ?? one.reason ?? [], one.labels_needed?.sentence ?? []].flat().join(". "),
+    [one.promise?.sentence ?? one.reason, one.labels_needed?.sentence, one.teacher?.sentence]
+      .filter((sentence) => sentence != null)
+      .join(". "),
   ])
   const saved = version === null ? "No version was made.\n" : `Saved as version ${version}.\n`
   const stages = cascade ? drawCascade(cascade, questions) : ""

@@ -19,10 +19,7 @@ const mebibyte = 1024 * 1024
 
 export const status = (open: OpenOperator): Command => ({
   usage: ["umpire status [--watch] [--json]"],
-  options: {
-    json: flagOption("print JSON"),
-    watch: flagOption("go on every 2 seconds until stopped", "w"),
-  },
+  options: { json: flagOption("print JSON"), watch: flagOption("go on every 2 seconds until stopped", "w") },
   run: async (context) => {
     const { stdout, values } = context
     const { client } = await open(context)

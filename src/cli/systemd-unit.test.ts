@@ -28,6 +28,12 @@ test("a service of a user names no user and waits for no system target", () => {
   expect(unit).toContain("WantedBy=default.target")
 })
 
+test("what fails is started again, and given up where it ends ten times within five minutes", () => {
+  const [unit = "", service = ""] = systemdUnit({ ...settings, user: "umpire" }).split("[Service]")
+  expect(unit).toContain("StartLimitIntervalSec=300\nStartLimitBurst=10\n")
+  expect(service).toContain("Restart=on-failure\nRestartSec=5\n")
+})
+
 describe.runIf(hasAnalyze)("systemd", () => {
   const folder = mkdtempSync(join(tmpdir(), "umpire-unit-"))
   const file = join(folder, "umpire.service")

@@ -17,6 +17,9 @@ export function systemdUnit({ command, dataDirectory, environmentFile, user }: U
     ...(user === null
       ? []
       : ["After=network-online.target postgresql.service", "Wants=network-online.target"]),
+    // It waits for its database by itself; what ends at once again and again is given up, and shown as failed.
+    "StartLimitIntervalSec=300",
+    "StartLimitBurst=10",
     "",
     "[Service]",
     `ExecStart=${command.map(quoted).join(" ")}`,
@@ -26,7 +29,7 @@ export function systemdUnit({ command, dataDirectory, environmentFile, user }: U
       ? []
       : [`User=${user}`, `Group=${user}`, "StateDirectory=umpire", "StateDirectoryMode=0700"]),
     "Restart=on-failure",
-    "RestartSec=1",
+    "RestartSec=5",
     // SIGTERM drains within 30 s; only the server is told, which ends its engines itself.
     "KillMode=mixed",
     "TimeoutStopSec=35",

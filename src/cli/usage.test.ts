@@ -125,6 +125,10 @@ test.each([
   [["label", "table.csv", ...isIt, "--out", "./table.csv"], "./table.csv is the input"],
   [["label", "table.csv", ...isIt, "--out", "soft.csv"], "soft.csv is the input"],
   [["label", "table.csv", ...isIt, "--out", "hard.csv"], "hard.csv is the input"],
+  [
+    ["label", "table.csv", "--set", "mail", ...isIt],
+    "--set asks the questions of the set: leave --yes-no out",
+  ],
   [["label", "table.csv", ...isIt, "--threshold", ""], "--threshold takes a number from 0 to 1"],
   [["label", "table.csv", ...isIt, "--threshold", "1.1"], "--threshold takes a number from 0 to 1"],
   [["sets", "teach", "mail", "--target", "1"], "--target takes a share above 0.5 and below 1, such as 0.95"],

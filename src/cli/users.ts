@@ -24,7 +24,7 @@ export const users = operatorCommand({
       args: { email: "whose password? umpire users reset ada@example.com" },
       draw: ({ email, url, expires_at }) =>
         [
-          `The password of ${email} was removed and all sessions were ended.`,
+          `The password and the second factor of ${email} were removed and all sessions were ended.`,
           `This link signs in once, until ${expires_at}; it is shown only now:`,
           "",
           `  ${url}`,

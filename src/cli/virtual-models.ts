@@ -30,6 +30,7 @@ export const virtualOptions = {
   threshold: valueOption("of a cascade: answers less probable than this go to the next model; 0 to 1"),
   "on-failure": valueOption("of a cascade: answer (default) or error, when a later model fails"),
   "cost-max": valueOption("of a cascade: USD that a whole request may cost"),
+  "day-cost-max": valueOption("of a cascade: USD that its further models may cost in a day"),
   "latency-max": valueOption("of a cascade: milliseconds after which no further model is asked"),
 } as const
 
@@ -98,9 +99,11 @@ function weighted(member: string): { readonly model: string; readonly weight: nu
 
 function cascadeOf(context: CliContext, models: readonly string[]): object {
   const threshold = numberOf(context, "threshold", numbersBetween(0, 1))
-  const cost = text(context, "cost-max")
-  if (cost !== undefined && !/^\d{1,8}(?:\.\d{1,10})?$/.test(cost))
-    throw new UsageError("--cost-max takes USD, such as 0.01")
+  for (const option of ["cost-max", "day-cost-max"]) {
+    const cost = text(context, option)
+    if (cost !== undefined && !/^\d{1,8}(?:\.\d{1,10})?$/.test(cost))
+      throw new UsageError(`--${option} takes USD, such as 0.01`)
+  }
   return {
     models,
     ...(threshold === undefined
@@ -109,6 +112,7 @@ function cascadeOf(context: CliContext, models: readonly string[]): object {
     ...readFields(context, CascadeRule, {
       "on-failure": "on_failure",
       "cost-max": "cost_max_usd",
+      "day-cost-max": "cost_max_day_usd",
       "latency-max": "latency_max_ms",
     }),
   }

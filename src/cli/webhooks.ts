@@ -4,6 +4,7 @@ import {
   type Webhook,
   type WebhookDeliveryItem,
   webhookEvents,
+  webhookFormats,
 } from "../contract/alerts/webhooks.ts"
 import { apiCommand, calls } from "./actions.ts"
 import { columns } from "./table.ts"
@@ -40,7 +41,7 @@ const whichDelivery = "say which: umpire webhooks resend wh_... dlv_..."
 export const webhooks = apiCommand({
   usage: [
     "umpire webhooks list",
-    "umpire webhooks add https://example.com/umpire [--description Pager] [--event alert.firing]",
+    "umpire webhooks add https://example.com/umpire [--description Pager] [--event alert.firing] [--format slack]",
     "umpire webhooks remove wh_...",
     "umpire webhooks test wh_...",
     "umpire webhooks deliveries wh_... [--state failed]",
@@ -51,6 +52,7 @@ export const webhooks = apiCommand({
   options: {
     description: valueOption("what it is for"),
     event: listOption(`only these: ${webhookEvents.join(", ")}; may be repeated (default all)`),
+    format: valueOption(`how the body is written: ${webhookFormats.join(", ")} (default umpire)`),
     state: valueOption(`only these: ${DeliveryStateName.options.join(", ")}`),
   },
   actions: {
@@ -59,7 +61,7 @@ export const webhooks = apiCommand({
     }),
     add: calls("createWebhook", {
       args: { url: "say which: umpire webhooks add https://example.com/umpire" },
-      fields: { description: "description", event: "events" },
+      fields: { description: "description", event: "events", format: "format" },
       draw: (webhook) =>
         `${drawWebhooks([webhook])}\nSecret (shown once): ${webhook.secret ?? "not shown again"}\n`,
     }),

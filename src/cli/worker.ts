@@ -29,13 +29,18 @@ export const worker = (start: StartWorker): Command => ({
 async function run(start: StartWorker, context: CliContext): Promise<number> {
   const { environment, workingDirectory, stdout } = context
   const file = text(context, "config") ?? environment["UMPIRE_CONFIG"]
-  const config = loadConfig({ ...environment, UMPIRE_CONFIG: file }, workingDirectory)
+  // Where it listens is said by options alone; Kubernetes sets UMPIRE_PORT for a Service called umpire.
+  const own = { ...environment, UMPIRE_CONFIG: file, UMPIRE_PORT: undefined, UMPIRE_HOST: undefined }
+  const config = loadConfig(own, workingDirectory)
   const log = createLog(config.log.level)
   const key = environment["UMPIRE_WORKER_KEY"] || undefined
   const address = { host: text(context, "host") ?? "127.0.0.1", port: portOf(context), key }
   return await runUntilStopped(log, {
     start: async () => await start(config, address, log),
-    announce: ({ url }) => void stdout.write(`Umpire worker is ready on ${url}\n`),
+    announce: ({ url }) => {
+      stdout.write(`Umpire worker is ready on ${url}\n`)
+      log.info({ url }, "ready")
+    },
     closeMsMax: config.server.shutdown_ms + closeMs,
   })
 }

@@ -7,7 +7,8 @@ export type PrincipalKind = (typeof principalKinds)[number]
 export const permissions = ["inference", "api-read", "api-write", "api-admin"] as const
 export type Permission = (typeof permissions)[number]
 
-export const roles = ["primary_owner", "owner", "member"] as const
+/** Who may grant a role has it or one before it. */
+export const roles = ["primary_owner", "owner", "billing", "member", "reviewer"] as const
 export type Role = (typeof roles)[number]
 
 /** The principal of a bearer value. */
@@ -58,7 +59,8 @@ export interface Membership {
 
 /** Permissions that a console session holds by its role in the organization. */
 export function permissionsOfRole(role: Role): readonly Permission[] {
-  return role === "member" ? ["inference", "api-read", "api-write"] : permissions
+  if (isOwner(role)) return permissions
+  return role === "member" ? ["inference", "api-read", "api-write"] : ["api-read"]
 }
 
 /** At the command line of the installation; may act in every organization. */
@@ -72,4 +74,6 @@ export const operator: Principal = {
   rateLimit: null,
 }
 
-export const isOwner = (role: Role): boolean => role !== "member"
+export const isOwner = (role: Role): boolean => role === "primary_owner" || role === "owner"
+
+export const mayPay = (role: Role): boolean => isOwner(role) || role === "billing"

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { endpointGroup } from "./endpoint-group.ts"
 import { isTagFilter } from "./tags.ts"
-import { namedObject } from "./named-object.ts"
+import { namedObject } from "./endpoint.ts"
 
 export const dimensions = [
   "model",
@@ -28,11 +28,7 @@ const GroupBy = z.union(
     z.enum(dimensions),
     z
       .custom<`tag:${string}`>((value) => typeof value === "string" && tagGroupForm.test(value))
-      .meta({
-        type: "string",
-        pattern: tagGroupForm.source,
-        examples: ["tag:team"],
-      }),
+      .meta({ type: "string", pattern: tagGroupForm.source, examples: ["tag:team"] }),
   ],
   { error: `one of ${dimensions.join(", ")}, or tag:key is needed` },
 )
@@ -151,10 +147,7 @@ const CountRow = z.object({ key: z.string(), count: Long })
 export const OverviewResponse = namedObject("OverviewResponse", {
   range: Range,
   summary: z.object({ ...measures, error_rate: z.number().describe("Failed divided by all requests.") }),
-  timeseries: z.object({
-    bucket_ms: Long,
-    buckets: z.array(z.object({ t0: Long, t1: Long, ...measures })),
-  }),
+  timeseries: z.object({ bucket_ms: Long, buckets: z.array(z.object({ t0: Long, t1: Long, ...measures })) }),
   breakdown: z.object({
     dim: GroupBy,
     metric: z.enum(metrics),

@@ -1,22 +1,22 @@
 /** Billing accounts over HTTP: what they hold and spend, their limits, refills and invoices. */
 import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
-import { Document } from "./endpoint.ts"
+import { Document, namedObject } from "./endpoint.ts"
 import { anyone, apiAdmin, endpointGroup } from "./endpoint-group.ts"
-import { Datetime } from "./platform/field-schemas.ts"
+import { Datetime, Text, nameCharactersMax } from "./platform/field-schemas.ts"
 import { tagKeyForm } from "./tags.ts"
-import { namedObject } from "./named-object.ts"
 
 const everyone = ["session", "key", "workload"] as const
 const read = { principals: everyone, permission: "api-read" } as const
-const administer = { principals: everyone, permission: "api-admin" } as const
+const pay = { ...apiAdmin, alsoRoles: ["billing"] } as const
+const administer = { ...pay, principals: everyone } as const
 
 export const refillCentsMin = 1_000
 export const refillCentsMax = 50_000
 
 const cents = z.int()
 /** Anything more could not be held exactly by a double. */
-const thresholdCentsMax = 1_000_000_000_000
+export const thresholdCentsMax = 1_000_000_000_000
 const threshold = z.int().positive().max(thresholdCentsMax).nullable()
 
 const SpendControlAlert = z.object({ threshold_cents: cents }).meta({ id: "SpendControlAlert" })
@@ -51,6 +51,16 @@ const entitlementStates = [
   "action_required",
 ] as const
 export type EntitlementState = (typeof entitlementStates)[number]
+
+/** As many as fit beside the seller's on a page. */
+export const addressLinesMax = 6
+
+export const Buyer = namedObject("Buyer", {
+  name: Text(nameCharactersMax).nullable().describe("Of the person or company that pays."),
+  address_lines: z.array(Text(nameCharactersMax)).max(addressLinesMax),
+  tax_number: Text(64).nullable(),
+})
+export type Buyer = z.infer<typeof Buyer>
 
 export const BillingAccount = namedObject("BillingAccount", {
   id: z.string(),
@@ -92,6 +102,16 @@ export const CreditPurchase = namedObject("CreditPurchase", {
 })
 export type CreditPurchase = z.infer<typeof CreditPurchase>
 
+export const CreditMovement = namedObject("CreditMovement", {
+  id: z.string(),
+  kind: z.enum(["credit", "purchase", "adjustment", "payment"]),
+  amount_cents: z.number().describe("Positive adds to the balance."),
+  note: z.string().nullable().describe("Why, where someone said."),
+  purchase_id: z.string().nullable().describe("The purchase that it comes of."),
+  created_at: Datetime,
+})
+export type CreditMovement = z.infer<typeof CreditMovement>
+
 export const usageSpendRanges = ["30d", "90d", "ytd"] as const
 
 export const UsageSpend = namedObject("UsageSpend", {
@@ -126,7 +146,7 @@ const PaymentMethodSetup = namedObject("PaymentMethodSetup", {
   payment_method_description: z.string().nullable(),
 })
 
-export const InvoiceLine = namedObject("InvoiceLine", {
+const InvoiceLine = namedObject("InvoiceLine", {
   model: z.string(),
   requests: z.int(),
   input_tokens: z.int(),
@@ -157,7 +177,7 @@ const eventKeysMax = 256
 
 const account = endpointGroup("/v1/billing_accounts/{billing_account_id}", {
   area: "Billing",
-  write: apiAdmin,
+  write: pay,
 })
 const webhooks = endpointGroup("/v1/webhooks", { area: "Billing", write: apiAdmin })
 
@@ -179,9 +199,7 @@ export const billingEndpoints = {
           (list) =>
             list === undefined ||
             list.split(",").every((one) => sections.some((known) => known === one.trim())),
-          {
-            error: "a comma-separated list of auto_refill, spend_controls or all is needed",
-          },
+          { error: "a comma-separated list of auto_refill, spend_controls or all is needed" },
         )
         .describe("Comma-separated sections: `auto_refill`, `spend_controls`, or `all`."),
     }),
@@ -200,6 +218,23 @@ export const billingEndpoints = {
   getRefill: account
     .at("/refills/{refill_id}")
     .get({ summary: "Read a credit purchase", access: read, output: CreditPurchase }),
+  getReceiptPdf: account.at("/refills/{refill_id}/receipt.pdf").get({
+    summary: "Read the receipt of a credit purchase that succeeded, as PDF",
+    output: z.instanceof(Document),
+    wrap: "none",
+    produces: "application/pdf",
+  }),
+  getReceiptHtml: account.at("/refills/{refill_id}/receipt.html").get({
+    summary: "Read the receipt of a credit purchase that succeeded, as a page",
+    output: z.instanceof(Document),
+    wrap: "none",
+    produces: "text/html; charset=utf-8",
+  }),
+  listCreditMovements: account.at("/credit_movements").list({
+    summary: "List what moved the balance other than usage; newest first",
+    of: CreditMovement,
+    cursor: /^[0-9]{1,18}$/,
+  }),
   getSpendControls: account.at("/spend_controls").get({
     summary: "Read the spend controls; the warnings and the cutoff",
     access: read,
@@ -248,10 +283,7 @@ export const billingEndpoints = {
       .refine(
         ({ enabled, threshold_cents, recharge_to_cents }) =>
           !enabled || (threshold_cents !== null && recharge_to_cents !== null),
-        {
-          error: "threshold_cents and recharge_to_cents are needed to enable it",
-          path: ["enabled"],
-        },
+        { error: "threshold_cents and recharge_to_cents are needed to enable it", path: ["enabled"] },
       )
       .refine(
         ({ threshold_cents, recharge_to_cents }) =>
@@ -271,14 +303,24 @@ export const billingEndpoints = {
     output: AutoRefill,
     errors: ["conflict"],
   }),
+  getBuyer: account.at("/buyer").get({
+    summary: "Read who buys, as invoices and receipts name them",
+    output: Buyer,
+  }),
+  putBuyer: account.at("/buyer").put({
+    summary: "Replace who buys; invoices that were issued stay as they are",
+    body: z.strictObject(Buyer.shape),
+    output: Buyer,
+  }),
   createPaymentMethod: account.at("/payment_method").post({
     summary: "Set up the default payment method",
     output: PaymentMethodSetup,
     errors: ["conflict", "payment_provider_failed"],
   }),
-  deletePaymentMethod: account
-    .at("/payment_method")
-    .remove({ summary: "Remove the default payment method", errors: ["payment_provider_failed"] }),
+  deletePaymentMethod: account.at("/payment_method").remove({
+    summary: "Remove the default payment method; automatic refills end with it",
+    errors: ["payment_provider_failed"],
+  }),
   listInvoices: account
     .at("/invoices")
     .list({ summary: "List invoices; newest first", of: Invoice, cursor: "iv" }),

@@ -1,8 +1,12 @@
 /** Checks values by schemas within bounds: sizes before what they hold, and no more problems than a person would read. */
-/* oxlint-disable no-underscore-dangle, typescript/unbound-method -- `_zod` is where zod shows a schema to libraries; its functions use no this */
 import { z } from "zod"
-import "./messages.ts"
 import { noteReadSize } from "./read-size.ts"
+
+z.config({
+  customError: ({ code, input }) => (code === "invalid_type" && input === undefined ? "missing" : undefined),
+})
+
+/* oxlint-disable no-underscore-dangle, typescript/unbound-method -- `_zod` is where zod shows a schema to libraries; its functions use no this */
 
 /** Of those that an error tells. */
 export const problemsMax = 10
@@ -89,7 +93,7 @@ export function sizeMax(schema: z.core.$ZodType): number | null {
   return maxima.length > 0 ? Math.min(...maxima) : null
 }
 
-export interface FoundSchema {
+interface FoundSchema {
   readonly schema: z.core.$ZodType
   /** Fields by name, items as [], values of records as {}. */
   readonly path: string

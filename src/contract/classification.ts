@@ -1,9 +1,10 @@
 /** The two typed-classification endpoints. */
-import { DecisionsRequest, DecisionsResponse, LIMITS } from "./decisions.ts"
+import { z } from "zod"
+import { DecisionsRequest, DecisionsResponse, DecisionsSetRequest, LIMITS } from "./decisions.ts"
 import { inference } from "./endpoint-group.ts"
 import { endpoint } from "./endpoint.ts"
 import { type FaultCode, meteredErrors } from "./errors.ts"
-import { SystemOneRequest, SystemOneResponse } from "./systemone.ts"
+import { SystemOneRequest, SystemOneResponse, SystemOneSetRequest } from "./systemone.ts"
 
 export const classificationErrors: readonly FaultCode[] = [
   ...meteredErrors,
@@ -34,7 +35,14 @@ export const createDecision = endpoint({
   ...base,
   path: "/v1/decisions",
   summary: "Answer a list of typed questions",
-  body: DecisionsRequest,
+  body: z.union([
+    DecisionsRequest,
+    DecisionsSetRequest.meta({
+      id: "DecisionsSetRequest",
+      description:
+        "With the name of a question set as the model: all of its questions, or those that are named.",
+    }),
+  ]),
   callSource: "decisions",
   output: DecisionsResponse,
 })
@@ -43,7 +51,14 @@ export const createSystemOne = endpoint({
   ...base,
   path: "/v1/systemone",
   summary: "Answer a map of named questions",
-  body: SystemOneRequest,
+  body: z.union([
+    SystemOneRequest,
+    SystemOneSetRequest.meta({
+      id: "SystemOneSetRequest",
+      description:
+        "With the name of a question set as the model: all of its questions, or those that are named.",
+    }),
+  ]),
   callSource: "systemone",
   output: SystemOneResponse,
 })

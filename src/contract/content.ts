@@ -1,9 +1,8 @@
 /** Kept content on the wire: what an organization keeps of its requests, how long, and how it is read and deleted. */
 import { z } from "zod"
-import { Document } from "./endpoint.ts"
-import { apiAdmin, endpointGroup } from "./endpoint-group.ts"
-import { IdWith, Datetime, GivenTime, Text } from "./platform/field-schemas.ts"
-import { namedObject, namedStrictObject } from "./named-object.ts"
+import { Document, namedObject, namedStrictObject } from "./endpoint.ts"
+import { apiAdmin, apiRead, endpointGroup } from "./endpoint-group.ts"
+import { IdWith, Datetime, GivenTime, SearchedText, Text } from "./platform/field-schemas.ts"
 
 export const contentLevels = ["nothing", "answers", "evidence_and_answers"] as const
 export type ContentLevel = (typeof contentLevels)[number]
@@ -163,6 +162,15 @@ export const KeptContent = namedObject("KeptContent", {
 })
 export type KeptContent = z.infer<typeof KeptContent>
 
+export const FoundContent = namedObject("FoundContent", {
+  seq_id: z.string(),
+  at: Datetime.describe("When the request began."),
+  endpoint: z.string(),
+  model: z.string(),
+  excerpt: z.string().describe("What is around the first place where the text stands."),
+})
+export type FoundContent = z.infer<typeof FoundContent>
+
 const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Content", write: apiAdmin })
 
 const content = organization.at("/sequences/{seq_id}/content", { seq_id: IdWith("seq") })
@@ -218,6 +226,33 @@ export const contentTable = {
         error: "`before` or `reference` is needed",
       }),
     output: z.object({ deleted: z.int() }).meta({ id: "DeletedContent" }),
+  }),
+  /** A POST: what is searched for may be as private as what is found, and stands in no address. */
+  searchContent: organization.at("/content/search").post({
+    summary: "Find kept requests by a text in their evidence, conversation or output; newest first",
+    access: apiRead,
+    body: z.strictObject({
+      text: SearchedText.describe("Found whatever its case."),
+      cursor: z
+        .string()
+        .regex(/^\d{1,15}\.seq_\w{1,64}$/)
+        .nullish()
+        .describe("The `next_cursor` of the page before."),
+      limit: z.int().min(1).max(50).default(20),
+    }),
+    output: z
+      .object({
+        data: z.array(FoundContent).nullable().describe("Null when the request is repeated."),
+        next_cursor: z
+          .string()
+          .nullable()
+          .describe(
+            "Null at the end. One request reads a bounded number of kept requests: a page may have fewer than asked for, or none, and not be the last.",
+          ),
+      })
+      .meta({ id: "FoundContents" }),
+    wrap: "none",
+    secrets: ["data"],
   }),
   exportContent: organization.at("/content/export").get({
     summary: "Export kept content as JSON lines, oldest first; recorded in the audit log",

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { bodyText } from "./check.ts"
 import type { FaultCode } from "./errors.ts"
-import { namedStrictObject } from "./named-object.ts"
+import { namedStrictObject } from "./endpoint.ts"
 
 /** The limits that the contract puts on both classification endpoints. */
 export const LIMITS = {
@@ -85,9 +85,7 @@ export function ruled<Schema extends z.ZodType>(
   const made = rules.reduce<Schema>(
     (all, { holds, found }) =>
       // zod hands a rule the output of the schema that it is a rule of.
-      all.refine((value) => holds(value), {
-        error: ({ input }) => found(input as z.output<Schema>),
-      }),
+      all.refine((value) => holds(value), { error: ({ input }) => found(input as z.output<Schema>) }),
     schema,
   )
   return onWire(made, { ...wireRegistry.get(schema), rules })
@@ -142,15 +140,15 @@ const description = bodyText()
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
 
-export const DecisionInputText = z
+const DecisionInputText = z
   .strictObject({ type: onWire(z.literal("input_text"), onlyUserText), text: bodyText() })
   .meta({
     id: "DecisionInputText",
     description: "A piece of text; pieces of one message are concatenated verbatim.",
   })
-export type DecisionInputText = z.infer<typeof DecisionInputText>
+type DecisionInputText = z.infer<typeof DecisionInputText>
 
-export const DecisionInputMessage = z
+const DecisionInputMessage = z
   .strictObject({
     type: onWire(z.literal("message"), onlyUserText).optional(),
     role: onWire(z.literal("user"), onlyUserText),
@@ -159,7 +157,7 @@ export const DecisionInputMessage = z
       .register(wireRegistry, { wanted: "a string or a list of input_text parts" }),
   })
   .meta({ id: "DecisionInputMessage", description: "A user message; messages are joined by two newlines." })
-export type DecisionInputMessage = z.infer<typeof DecisionInputMessage>
+type DecisionInputMessage = z.infer<typeof DecisionInputMessage>
 
 /** The text of a decisions input. */
 export function combinedText(input: string | readonly DecisionInputMessage[]): string {
@@ -176,10 +174,7 @@ export const DecisionInput = ruled(
     .union([bodyText(), z.array(DecisionInputMessage).max(LIMITS.valuesMax)])
     .register(wireRegistry, { wanted: "a string or a list of user messages" }),
   ...evidenceRules(combinedText),
-).meta({
-  id: "DecisionInput",
-  description: "Text evidence: nonblank, at most 4 MiB of UTF-8 when combined.",
-})
+).meta({ id: "DecisionInput", description: "Text evidence: nonblank, at most 4 MiB of UTF-8 when combined." })
 type DecisionInput = z.infer<typeof DecisionInput>
 
 const DecisionChoiceValue = z
@@ -272,7 +267,7 @@ export const DecisionsRequest = z
   .meta({ id: "DecisionsRequest", description: "One text and the questions to answer about it." })
 export type DecisionsRequest = z.infer<typeof DecisionsRequest>
 
-const DecisionQuestionName = z.strictObject({ name: z.string(), type: z.unknown().optional() })
+const DecisionQuestionName = z.strictObject({ name: bodyText(), type: z.unknown().optional() })
 
 /** What a question set is asked: its questions by name, or, of a set without any, questions like these. */
 export const setQuestions = <Question extends z.ZodType>(question: Question) =>
@@ -296,10 +291,34 @@ function branchesOf(question: DecisionQuestion): number {
   }
 }
 
+/** What a question set made of an answer. */
+export const AnswerVerdict = namedStrictObject("AnswerVerdict", {
+  value: z
+    .union([z.string(), z.boolean(), z.int()])
+    .meta({ description: "yes or no; the value of a choice; the index of a score's level; or abstain." }),
+  abstained: z.boolean().meta({ description: "Tells an abstention from an option that is called abstain." }),
+  confidence: z
+    .number()
+    .min(0)
+    .max(1)
+    .meta({ description: "Probability of the answer; compared with the threshold." }),
+  threshold: z.number().min(0).max(1).nullable(),
+  taught: z.boolean().meta({
+    description:
+      "Whether what was taught was used; it is not where the version of the model that it was taught on is gone.",
+  }),
+})
+export type AnswerVerdict = z.infer<typeof AnswerVerdict>
+
+const verdict = AnswerVerdict.optional().meta({
+  description: "Of answers of a question set; absent of all others.",
+})
+
 const DecisionPredicateAnswer = namedStrictObject("DecisionPredicateAnswer", {
   type: z.literal("predicate"),
   name,
   probability: probability.meta({ description: "Conditional probability of yes versus no." }),
+  verdict,
 })
 type DecisionPredicateAnswer = z.infer<typeof DecisionPredicateAnswer>
 
@@ -313,6 +332,7 @@ const DecisionChoiceAnswer = namedStrictObject("DecisionChoiceAnswer", {
   probabilities: z
     .array(z.strictObject({ value: DecisionChoiceValue, probability }))
     .meta({ description: "In the order of the options; they sum to one." }),
+  verdict,
 })
 type DecisionChoiceAnswer = z.infer<typeof DecisionChoiceAnswer>
 
@@ -329,6 +349,7 @@ const DecisionScoreAnswer = namedStrictObject("DecisionScoreAnswer", {
   probabilities: z
     .array(z.strictObject({ label: z.string(), value: z.int().min(0), probability }))
     .meta({ description: "In the order of the levels; they sum to one." }),
+  verdict,
 })
 type DecisionScoreAnswer = z.infer<typeof DecisionScoreAnswer>
 

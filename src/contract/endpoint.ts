@@ -1,14 +1,43 @@
 /** An endpoint is data: the server mounts it, the OpenAPI document prints it, the client calls it, one place checks it. */
 import { z } from "zod"
-import type { Permission, Principal, PrincipalKind, Membership } from "./access.ts"
-import type { CallSource } from "./call-sources.ts"
+import type { Membership, Permission, Principal, PrincipalKind, Role } from "./access.ts"
+import "./check.ts"
 import type { FaultCode } from "./errors.ts"
-import "./messages.ts"
+
+/** Objects of the wire that have a name in the OpenAPI document. */
+export const namedObject = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
+  z.object(shape).meta({ id })
+
+/** A field that it does not know is refused. */
+export const namedStrictObject = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
+  z.strictObject(shape).meta({ id })
+
+/** What a request record says that a request was made by: the endpoint, or the job. */
+const callSources = [
+  "decisions",
+  "systemone",
+  "responses",
+  "responses_ws",
+  "compact",
+  "chat_completions",
+  "completions",
+  "embeddings",
+  "messages",
+  "count_tokens",
+  "rerank",
+  "moderations",
+  "guardrail",
+  "teach",
+  "check",
+  "shadow",
+  "redaction",
+] as const
+export type CallSource = (typeof callSources)[number]
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /** Which conventions a path follows: how errors look, and which status a bad body has. */
-export type Surface = "classification" | "openai" | "anthropic" | "platform" | "oauth" | "service"
+export type Surface = "classification" | "openai" | "anthropic" | "platform" | "oauth" | "service" | "mcp"
 
 interface Access {
   /** The kinds that may call; none means that anyone may, with or without credentials. */
@@ -18,8 +47,8 @@ interface Access {
   readonly owner?: "sessions" | "everyone"
   /** The handler itself checks the bearer value, which stands for no principal. */
   readonly ownBearer?: true
-  /** A session of any member passes whatever its role; keys and workload tokens still need the permission. */
-  readonly anyMember?: true
+  /** Sessions of these roles pass without the permission; keys and workload tokens still need it. */
+  readonly alsoRoles?: readonly Role[]
 }
 
 export interface Endpoint<
@@ -55,6 +84,8 @@ export interface Endpoint<
   readonly accepts?: true
   /** A request may ask for its answer as events. */
   readonly streams?: true
+  /** It is answered by changing to the WebSocket protocol. */
+  readonly upgrades?: true
   /** Every request is recorded, as this, and the answer names the id of its record in a header. */
   readonly callSource?: CallSource
   /** The content type of an answer that is not JSON: the handler answers a `Document`. */
@@ -98,6 +129,7 @@ export function endpoint<
         | "secrets"
         | "errors"
         | "streams"
+        | "upgrades"
         | "callSource"
         | "produces"
       >
@@ -269,6 +301,9 @@ export type CallOf<E extends Endpoint> = Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>
 
 export type Handler<E extends Endpoint> = (call: CallOf<E>) => Promise<HandlerOutput<E>>
 
+/** One that is given what it works with first. */
+export type Handle<Deps, E extends Endpoint> = (deps: Deps, call: CallOf<E>) => Promise<HandlerOutput<E>>
+
 /** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
 type HandlerOutput<E extends Endpoint> =
   | OutputOf<E>
@@ -289,11 +324,23 @@ export function errorsOf(endpoint: Endpoint): FaultCode[] {
   if (endpoint.access.principals.length > 0) addAll(codes, accessErrors(endpoint))
   // Every inference request may carry tags in a header.
   if (endpoint.callSource) codes.add("invalid_header")
-  if (!(endpoint.body instanceof z.ZodUndefined) && endpoint.reads !== "stream") codes.add("over_capacity")
+  if (!(endpoint.body instanceof z.ZodUndefined)) addAll(codes, bodyErrors(endpoint))
   if (refusesUnknownQuery(endpoint)) codes.add("unknown_parameter")
   if (isRepeatable(endpoint)) addAll(codes, ["conflict", "idempotency_key_reused", "invalid_header"])
   if (endpoint.surface === "platform") addAll(codes, platformErrors(endpoint))
   return [...codes]
+}
+
+/** Of a body that cannot be read at all; which codes those are follows from the surface (server/input.ts). */
+function bodyErrors({ surface, reads, consumes }: Endpoint): FaultCode[] {
+  const isClassification = surface === "classification"
+  const isInference = isClassification || surface === "openai" || surface === "anthropic"
+  return [
+    ...(reads === "stream" ? [] : (["over_capacity"] as const)),
+    isClassification ? "body_too_large" : "body_over_limit",
+    isInference && !consumes ? "unsupported_content_type" : "not_json",
+    ...(isInference && !isClassification ? (["unsupported_encoding"] as const) : []),
+  ]
 }
 
 /** OpenAI and Anthropic refuse what they do not know, in the query as in the body. */
@@ -307,7 +354,7 @@ function accessErrors({ access: { principals } }: Endpoint): FaultCode[] {
     "invalid_credentials",
     "rate_limited",
     "permission_denied",
-    "authentication_failed",
+    "store_unavailable",
     ...(principals.includes("session") ? (["single_sign_on_required"] as const) : []),
     ...(principals.includes("key") ? (["network_denied"] as const) : []),
     ...(principals.length < 3 ? (["principal_not_accepted"] as const) : []),
@@ -320,8 +367,8 @@ function platformErrors(endpoint: Endpoint): FaultCode[] {
   if (endpoint.path.includes("{")) codes.push("not_found")
   if (endpoint.query instanceof z.ZodObject && Object.keys(endpoint.query.shape).length > 0)
     codes.push("invalid_query")
-  if (!(endpoint.body instanceof z.ZodUndefined))
-    codes.push("not_json", "body_over_limit", "malformed_json", "invalid_body")
+  if (!(endpoint.body instanceof z.ZodUndefined)) codes.push("malformed_json", "invalid_body")
+  if (storesBody(endpoint)) codes.push("storage_full")
   return codes
 }
 
@@ -330,6 +377,12 @@ export function isRepeatable(endpoint: Endpoint): boolean {
   const { surface, access } = endpoint
   const isTaken = surface === "platform" || surface === "classification"
   return isTaken && isWrite(endpoint) && access.principals.length > 0
+}
+
+/** Whether what is sent is kept and may be large: it is refused where the disk has no room beside what is kept for usage. */
+export function storesBody(endpoint: Endpoint): boolean {
+  const { surface, bodyBytesMax, callSource } = endpoint
+  return surface === "platform" && isWrite(endpoint) && bodyBytesMax > bodyBytesMaxOf.platform && !callSource
 }
 
 /** Writes take cookies only from our own pages. */

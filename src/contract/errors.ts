@@ -32,6 +32,11 @@ export const faultCatalog = {
     "authentication_error",
     "The bearer value is unknown, expired, revoked or malformed.",
   ),
+  second_factor_required: entry(
+    401,
+    "authentication_error",
+    "The password or link is right, and two-factor sign-in is on: send the code too.",
+  ),
 
   billing_required: entry(
     402,
@@ -190,6 +195,9 @@ export const faultCatalog = {
   unknown_routing_hint: invalid("The routing hint names no known region."),
   context_length_exceeded: invalid("The request does not fit the context of the model."),
   unsupported_parameter: invalid("The request uses a parameter that this server does not honour."),
+  thread_unsupported_request: invalid(
+    "The request names a thread of Anthropic's, which this server does not keep: its clients then send the whole conversation.",
+  ),
   unknown_parameter: invalid("The request has a parameter that the API does not name."),
   guardrail_blocked: invalid("A guardrail of the organization blocked the request."),
   model_not_found: invalid("No model of this name is in the catalog (OpenAI-compatible endpoints)."),
@@ -206,7 +214,6 @@ export const faultCatalog = {
     "server_error",
     "The client disconnected before the response; recorded, never sent.",
   ),
-  authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
   routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
   inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),
   guardrail_failed: entry(
@@ -218,15 +225,20 @@ export const faultCatalog = {
   metering_unavailable: entry(
     500,
     "server_error",
-    "Usage cannot be reserved or recorded now: the store is unavailable for longer than the grace time, or the journal is full.",
+    "Usage cannot be recorded now: the journal is full, or its disk fails.",
   ),
   invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
   internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),
   not_ready: entry(503, "server_error", "The server is starting, stopping, or cannot reach what it needs."),
+  store_unavailable: entry(
+    503,
+    "server_error",
+    "The database does not answer, and what is known without it is not enough; the retry-after header says when to try again.",
+  ),
   storage_full: entry(
     507,
     "server_error",
-    "The disk has no room for the file: what is left is reserved for the record of usage.",
+    "The disk has no room for what was sent: what is left is reserved for the record of usage.",
   ),
   over_capacity: entry(
     503,
@@ -262,22 +274,22 @@ export const meteredErrors: readonly FaultCode[] = [
   "invalid_worker_response",
 ]
 
-/** Anthropic's clients know what a refusal means by its status: 400 for a request, 404 for a model, 529 for overload. */
-const anthropicStatuses: Partial<Record<FaultCode, number>> = {
-  model_not_found: 404,
-  overloaded: 529,
-  over_capacity: 529,
+/** Clients know what a refusal means by its status: 400 for a request, 404 for a model, Anthropic's also 529 for overload. */
+const clientStatuses: Partial<Record<Surface, Partial<Record<FaultCode, number>>>> = {
+  openai: { model_not_found: 404 },
+  mcp: {},
+  anthropic: { model_not_found: 404, overloaded: 529, over_capacity: 529 },
 }
 const unprocessable = 422
 
 /** The status that a code has on a surface. */
 export function statusOn(surface: Surface, code: FaultCode): number {
   const { status } = faultCatalog[code]
-  if (surface !== "anthropic") return status
-  return anthropicStatuses[code] ?? (status === unprocessable ? 400 : status)
+  const known = clientStatuses[surface]
+  return known ? (known[code] ?? (status === unprocessable ? 400 : status)) : status
 }
 
-export interface FaultOptions {
+interface FaultOptions {
   /** What went wrong underneath; logged, never sent. */
   readonly cause?: unknown
   /** Sent as `details` on the Platform API: the offending paths. */
@@ -290,7 +302,7 @@ export interface FaultOptions {
 
 /** An expected failure. Its message is public: no secret, no path, no stack. Only `server` turns it into a reply. */
 export class Fault extends Error {
-  override readonly name = "Fault"
+  override readonly name: string = "Fault"
   readonly code: FaultCode
   readonly details: unknown
   readonly param: string | undefined

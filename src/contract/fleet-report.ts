@@ -56,8 +56,7 @@ export type FleetState = z.infer<typeof FleetState>
 /** Three times as often as a gateway tells of itself. */
 const silentAfterS = 15
 
-export const isSilent = ({ seen_s_ago }: { readonly seen_s_ago: number }): boolean =>
-  seen_s_ago > silentAfterS
+export const isSilent = ({ seen_s_ago }: { seen_s_ago: number }): boolean => seen_s_ago > silentAfterS
 
 const ticksPerDollar = 1e10
 

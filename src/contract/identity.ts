@@ -1,11 +1,10 @@
 /** Workload identity: providers that vouch for workloads, the exchange of what they vouch with, and the keys it is signed with. */
 import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
-import { permissions } from "./access.ts"
-import { endpoint } from "./endpoint.ts"
+import { permissions, roles } from "./access.ts"
+import { endpoint, namedObject, namedStrictObject } from "./endpoint.ts"
 import { endpointGroup, ownersAdmin } from "./endpoint-group.ts"
 import { Datetime, Text } from "./platform/field-schemas.ts"
-import { namedObject, namedStrictObject } from "./named-object.ts"
 
 const kibibyte = 1024
 
@@ -41,7 +40,7 @@ const Expression = text(identityLimits.expressionBytes)
 
 const Pem = text(identityLimits.pemCharacters).meta({ description: "One certificate, as PEM." })
 
-export const OidcConfig = namedStrictObject("OidcProviderConfig", {
+const OidcConfig = namedStrictObject("OidcProviderConfig", {
   type: z.literal("oidc"),
   issuer_uri: text(identityLimits.issuerCharacters).meta({
     description: "The exact HTTPS issuer, equal to the `iss` claim to the character.",
@@ -53,7 +52,7 @@ export const OidcConfig = namedStrictObject("OidcProviderConfig", {
   jwks: z.unknown().optional().meta({ description: "A static public key set; null uses discovery." }),
 })
 
-export const X509Config = namedStrictObject("X509ProviderConfig", {
+const X509Config = namedStrictObject("X509ProviderConfig", {
   type: z.literal("x509"),
   trust_anchors: z.array(Pem).min(1).max(identityLimits.trustAnchors),
   intermediate_cas: z
@@ -177,7 +176,7 @@ const area = "Workload identity"
 const readers = {
   principals: ["session", "key", "workload"],
   permission: "api-admin",
-  anyMember: true,
+  alsoRoles: roles,
 } as const
 
 export const tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"

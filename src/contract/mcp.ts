@@ -3,12 +3,33 @@ import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
 import { endpoint } from "./endpoint.ts"
 
-/** The newest first: what a client of another version is offered. */
+/** Every request says its version and nothing is negotiated before it. */
+export const statelessVersion = "2026-07-28"
+/** Those that begin with `initialize`, the newest first: what a client of another version is offered. */
 export const mcpVersions = ["2025-11-25", "2025-06-18", "2025-03-26"] as const
 export const mcpVersionHeader = "mcp-protocol-version"
 
 /** Rows that `label_file` takes in one request; the command on a person's machine sends a file in several. */
 export const labelledRowsMax = 100
+
+export const rpcCodes = {
+  parseError: -32_700,
+  invalidRequest: -32_600,
+  methodNotFound: -32_601,
+  invalidParams: -32_602,
+  resourceNotFound: -32_002,
+  /** Refused before it was dispatched: `data.code` says why. */
+  refused: -32_000,
+  headerMismatch: -32_020,
+  unsupportedVersion: -32_022,
+} as const
+
+/** What a Fault on this surface may carry as its details: the error as JSON-RPC has it. */
+export interface RpcFailure {
+  readonly id?: string | number | undefined
+  readonly rpcCode: number
+  readonly data?: unknown
+}
 
 /** A failure that JSON-RPC has a code for. */
 export class RpcError extends Error {
@@ -40,11 +61,11 @@ export const McpMessage = z
   .meta({ id: "McpMessage", description: "A JSON-RPC 2.0 message of the Model Context Protocol." })
 export type McpMessage = z.infer<typeof McpMessage>
 
-export const callMcp = endpoint({
+const callMcp = endpoint({
   method: "POST",
   path: "/mcp",
   area: "Agents",
-  surface: "service",
+  surface: "mcp",
   access: { principals: ["session", "key", "workload"], permission: "inference" },
   summary: "Call the MCP server; a notification is answered 202",
   body: McpMessage,
@@ -52,7 +73,15 @@ export const callMcp = endpoint({
   bodyBytesMax: 4 * mebibyte,
   output: McpMessage,
   accepts: true,
-  errors: ["malformed_json", "body_over_limit", "not_json", "invalid_header", "origin_refused"],
+  errors: [
+    "malformed_json",
+    "body_over_limit",
+    "not_json",
+    "invalid_header",
+    "origin_refused",
+    "not_found",
+    "invalid_request",
+  ],
 })
 
 export const mcpTable = { callMcp }

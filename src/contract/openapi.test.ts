@@ -1,6 +1,8 @@
 /** The document says what the server does: limits of parameters are those that are refused, and roles those that are needed. */
+import { readFileSync, readdirSync } from "node:fs"
 import { describe, expect, test } from "vitest"
 import { z } from "zod"
+import { answerHeaders, requestHeaders } from "./headers.ts"
 import { openapi } from "./openapi.ts"
 import { table } from "./table.ts"
 
@@ -132,4 +134,85 @@ test.each(texts)(
 
 test("a routing policy's regions may be null, as the contract says", () => {
   expect(schemas["RoutingPolicy"]?.properties?.["regions"]?.type).toEqual(["array", "null"])
+})
+
+/** The document as it is, without the types above. */
+const whole = document as unknown as {
+  readonly paths: Record<string, Record<string, WholeOperation>>
+  readonly components: {
+    readonly headers: Record<string, unknown>
+    readonly schemas: Record<string, unknown>
+  }
+}
+interface WholeOperation {
+  readonly security?: readonly Record<string, unknown>[]
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean }[]
+  readonly responses: Record<string, { readonly headers?: Record<string, unknown> }>
+}
+
+test("every header of our own that the server reads or sends is documented", () => {
+  const root = new URL("../", import.meta.url)
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
+    /^(?!.*\.test).*\.ts$/.test(name),
+  )
+  const named = files.flatMap((name) =>
+    [...readFileSync(new URL(name, root), "utf8").matchAll(/"(x-umpire-[a-z-]+)"/g)].map(
+      ([, header = ""]) => header,
+    ),
+  )
+  const told = [...requestHeaders, ...answerHeaders].map(({ name }) => name)
+  // Between a gateway and its workers.
+  const inside = ["x-umpire-worker-protocol"]
+  expect([...new Set(named)].filter((name) => !told.includes(name) && !inside.includes(name))).toEqual([])
+  expect(Object.keys(whole.components.headers)).toEqual(
+    expect.arrayContaining(["retry-after", "x-umpire-cost"]),
+  )
+})
+
+test("Anthropic's headers, the WebSocket and the time to wait are documented where they are", () => {
+  const message = whole.paths["/v1/messages"]?.["post"]
+  expect(message?.parameters).toContainEqual(
+    expect.objectContaining({ name: "anthropic-version", in: "header", required: true }),
+  )
+  expect(message?.security).toEqual([{ bearer: [] }, { key: [] }])
+  expect(Object.keys(message?.responses["529"]?.headers ?? {})).toContain("retry-after")
+  expect(Object.keys(whole.paths["/v1/decisions"]?.["post"]?.responses["429"]?.headers ?? {})).toContain(
+    "retry-after-ms",
+  )
+  const socket = whole.paths["/v1/responses"]?.["get"]?.responses ?? {}
+  expect([Object.keys(socket).includes("101"), Object.keys(socket).includes("200")]).toEqual([true, false])
+})
+
+test("a field that has a default may be left out of what is sent, and every reference leads somewhere", () => {
+  const demanded: string[] = []
+  const look = (schema: unknown, path: string): void => {
+    if (typeof schema !== "object" || schema === null) return
+    const { properties = {}, required = [] } = schema as {
+      properties?: Record<string, object>
+      required?: string[]
+    }
+    if (Array.isArray(required))
+      for (const name of required)
+        if (properties[name] && "default" in properties[name]) demanded.push(`${path}.${name}`)
+    for (const [key, value] of Object.entries(schema)) look(value, `${path}/${key}`)
+  }
+  const text = JSON.stringify(document)
+  const names = new Set([...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name = ""]) => name))
+  for (const [path, methods] of Object.entries(whole.paths))
+    for (const operation of Object.values(methods))
+      look((operation as { requestBody?: unknown }).requestBody, path)
+  // What a request refers to, and what that refers to.
+  const sent = new Set<string>()
+  const add = (schema: unknown): void => {
+    for (const [, name = ""] of JSON.stringify(schema ?? null).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+      if (sent.has(name)) continue
+      sent.add(name)
+      add(whole.components.schemas[name])
+    }
+  }
+  for (const methods of Object.values(whole.paths))
+    for (const operation of Object.values(methods)) add((operation as { requestBody?: unknown }).requestBody)
+  for (const name of sent) look(whole.components.schemas[name], name)
+  expect(demanded).toEqual([])
+  expect([...names].filter((name) => !(name in whole.components.schemas))).toEqual([])
 })

@@ -1,7 +1,9 @@
 /** Prints the table of endpoints as an OpenAPI 3.1 document. */
 import { z } from "zod"
-import { type Endpoint, errorsOf, isRepeatable, sequenceHeader } from "./endpoint.ts"
+import { roles } from "./access.ts"
+import { type Endpoint, errorsOf } from "./endpoint.ts"
 import { type FaultCode, faultCatalog, statusOn } from "./errors.ts"
+import { answerHeaders, requestHeaders, retriedStatuses, retryHeaders } from "./headers.ts"
 
 type Json = Record<string, unknown>
 
@@ -12,7 +14,7 @@ interface OpenApiFacts {
 }
 
 export function openapi(endpoints: Record<string, Endpoint>, facts: OpenApiFacts): Json {
-  const schemas: Json = {}
+  const schemas = new Components(Object.values(endpoints))
   const paths: Record<string, Json> = {}
   for (const [operationId, endpoint] of Object.entries(endpoints)) {
     const path = (paths[endpoint.path] ??= {})
@@ -25,8 +27,20 @@ export function openapi(endpoints: Record<string, Endpoint>, facts: OpenApiFacts
     tags: [...new Set(Object.values(endpoints).map(({ area }) => area))].map((name) => ({ name })),
     paths,
     components: {
-      schemas: { ...schemas, ...errorSchemas },
+      schemas: { ...schemas.used, ...errorSchemas },
+      headers: Object.fromEntries(
+        [...answerHeaders, ...retryHeaderList].map(({ name, description }) => [
+          name,
+          { description, schema: { type: "string" } },
+        ]),
+      ),
       securitySchemes: {
+        key: {
+          type: "apiKey",
+          in: "header",
+          name: "x-api-key",
+          description: "The same, where Anthropic's clients put it.",
+        },
         bearer: {
           type: "http",
           scheme: "bearer",
@@ -37,13 +51,15 @@ export function openapi(endpoints: Record<string, Endpoint>, facts: OpenApiFacts
   }
 }
 
-function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json {
+const retryHeaderList = Object.entries(retryHeaders).map(([name, description]) => ({ name, description }))
+
+function operation(operationId: string, endpoint: Endpoint, schemas: Components): Json {
   const { access } = endpoint
   return {
     operationId,
     tags: [endpoint.area],
     ...textsOf(endpoint),
-    ...(access.principals.length > 0 ? { security: [{ bearer: [] }] } : {}),
+    ...(access.principals.length > 0 ? { security: securityOf(endpoint) } : {}),
     parameters: [
       ...parameters("path", endpoint.params, schemas),
       ...parameters("query", endpoint.query, schemas),
@@ -53,7 +69,9 @@ function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json
       ? {}
       : { requestBody: { required: true, content: bodyContent(endpoint, schemas) } }),
     responses: {
-      [endpoint.status]: success(endpoint, schemas),
+      ...(endpoint.upgrades
+        ? { 101: { description: "The connection goes on as a WebSocket." } }
+        : { [endpoint.status]: success(endpoint, schemas) }),
       ...(endpoint.accepts ? { 202: { description: "Accepted; there is nothing to answer." } } : {}),
       ...failures(endpoint),
     },
@@ -81,14 +99,16 @@ function whoMayCall({ access }: Endpoint): string {
   return `Accepts ${kinds}${permission}${roleNeeded(access)}.`
 }
 
-function roleNeeded({ owner, anyMember }: Endpoint["access"]): string {
-  if (anyMember) return "; a session of any member may call it without the permission"
+function roleNeeded({ owner, alsoRoles }: Endpoint["access"]): string {
+  if (alsoRoles === roles) return "; a session of any member may call it without the permission"
+  if (alsoRoles)
+    return `; a session with the role ${either.format(alsoRoles)} may call it without the permission`
   if (owner === "everyone") return "; an organization owner is needed, so an organization's key is refused"
   return owner === "sessions" ? "; a session must be of an organization owner" : ""
 }
 
-function parameters(place: "path" | "query", schema: z.ZodType, schemas: Json): Json[] {
-  const { properties = {}, required = [] } = schemaOf(schema, "input", schemas) as {
+function parameters(place: "path" | "query", schema: z.ZodType, schemas: Components): Json[] {
+  const { properties = {}, required = [] } = schemas.of(schema, "input") as {
     properties?: Record<string, Json>
     required?: string[]
   }
@@ -101,48 +121,51 @@ function parameters(place: "path" | "query", schema: z.ZodType, schemas: Json): 
   }))
 }
 
-/** The headers that change what a write does. */
-function headers(endpoint: Endpoint): Json[] {
-  return [
-    ...(isRepeatable(endpoint)
-      ? [
-          header(
-            "Idempotency-Key",
-            "A repeated request is answered again instead of done again, for 24 hours.",
-          ),
-        ]
-      : []),
-    ...(endpoint.errors.includes("precondition_failed")
-      ? [header("If-Match", "The version to change, as ETag gave it; another is refused.")]
-      : []),
-  ]
-}
+/** Anthropic's clients, which ask for models too, have a header of their own. */
+const securityOf = ({ surface }: Endpoint): Json[] => [
+  { bearer: [] },
+  ...(surface === "anthropic" || surface === "openai" ? [{ key: [] }] : []),
+]
 
-function header(name: string, description: string): Json {
-  const schema = { type: "string", minLength: 1, maxLength: 255 }
-  return { name, in: "header", required: false, description, schema }
-}
+const headers = (endpoint: Endpoint): Json[] =>
+  requestHeaders
+    .filter(({ on }) => on(endpoint))
+    .map(({ name, description, required = false }) => ({
+      name,
+      in: "header",
+      required,
+      description,
+      schema: { type: "string", minLength: 1 },
+    }))
 
-function success(endpoint: Endpoint, schemas: Json): Json {
-  if (endpoint.status === 204) return { description: "Done; no body." }
+/** A file of JSON is JSON to who reads it. */
+const producedSchema = (type: string): Json =>
+  type === "application/json" ? { type: "object" } : { type: "string", format: "binary" }
+
+function success(endpoint: Endpoint, schemas: Components): Json {
+  const told = toldHeaders(endpoint)
+  if (endpoint.status === 204) return { description: "Done; no body.", headers: told }
   if (endpoint.status === 303)
-    return { description: "Go to `location`.", headers: { location: { schema: { type: "string" } } } }
+    return {
+      description: "Go to `location`.",
+      headers: { ...told, location: { schema: { type: "string" } } },
+    }
   if (endpoint.produces)
     return {
       description: "Success.",
-      content: { [endpoint.produces]: { schema: { type: "string", format: "binary" } } },
+      headers: told,
+      content: { [endpoint.produces]: { schema: producedSchema(endpoint.produces) } },
     }
-  const schema = schemaOf(endpoint.output, "output", schemas)
+  const schema = schemas.of(endpoint.output, "output")
   const body =
     endpoint.wrap === "data" ? { type: "object", properties: { data: schema }, required: ["data"] } : schema
-  return { description: "Success.", ...answerHeaders(endpoint), content: json(body) }
+  return { description: "Success.", headers: told, content: json(body) }
 }
 
-function answerHeaders({ callSource }: Endpoint): Json {
-  if (!callSource) return {}
-  const description = "The id of the request's sequence, as analytics knows it."
-  return { headers: { [sequenceHeader]: { description, schema: { type: "string" } } } }
-}
+const headerReference = (name: string): [string, Json] => [name, { $ref: `#/components/headers/${name}` }]
+
+const toldHeaders = (endpoint: Endpoint): Json =>
+  Object.fromEntries(answerHeaders.filter(({ on }) => on(endpoint)).map(({ name }) => headerReference(name)))
 
 function failures(endpoint: Endpoint): Json {
   const byStatus = Map.groupBy(errorsOf(endpoint), (code: FaultCode) => statusOn(endpoint.surface, code))
@@ -155,8 +178,14 @@ function failures(endpoint: Endpoint): Json {
         String(status),
         {
           description: lines.join("\n"),
-          // Who is not known has no sequence.
-          ...(status === 401 ? {} : answerHeaders(endpoint)),
+          headers: {
+            ...(status === 401
+              ? Object.fromEntries([headerReference("x-request-id")])
+              : toldHeaders(endpoint)),
+            ...(retriedStatuses.includes(status)
+              ? Object.fromEntries(retryHeaderList.map(({ name }) => headerReference(name)))
+              : {}),
+          },
           content: json({ $ref: `#/components/schemas/${name}` }),
         },
       ]
@@ -165,8 +194,8 @@ function failures(endpoint: Endpoint): Json {
 }
 
 /** A token request may also be a form. */
-function bodyContent(endpoint: Endpoint, schemas: Json): Json {
-  const schema = schemaOf(endpoint.body, "input", schemas)
+function bodyContent(endpoint: Endpoint, schemas: Components): Json {
+  const schema = schemas.of(endpoint.body, "input")
   if (endpoint.consumes) return Object.fromEntries(endpoint.consumes.map((type) => [type, { schema }]))
   return endpoint.surface === "oauth"
     ? { "application/x-www-form-urlencoded": { schema }, ...json(schema) }
@@ -174,6 +203,7 @@ function bodyContent(endpoint: Endpoint, schemas: Json): Json {
 }
 
 const errorNames: Partial<Record<Endpoint["surface"], string>> = {
+  mcp: "McpError",
   anthropic: "AnthropicError",
   platform: "PlatformError",
   oauth: "OauthError",
@@ -181,21 +211,105 @@ const errorNames: Partial<Record<Endpoint["surface"], string>> = {
 
 const json = (schema: Json): Json => ({ "application/json": { schema } })
 
-/** Converts a schema; named ones move to the components, so that each is written once. */
-function schemaOf(schema: z.ZodType, io: "input" | "output", schemas: Json): Json {
-  const converted = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }) as Json
+type Direction = "input" | "output"
+
+interface Converted {
+  readonly body: Json
+  readonly definitions: Readonly<Record<string, Json>>
+}
+
+const referencePrefix = "#/components/schemas/"
+
+/**
+ * The named schemas, each written once. One that is sent differs from one that is answered where it has defaults, which may be left out
+ * of what is sent: then what is sent has a name of its own.
+ */
+class Components {
+  readonly used: Json = {}
+  readonly #split: ReadonlySet<string>
+
+  constructor(endpoints: readonly Endpoint[]) {
+    const named: Record<Direction, Record<string, Json>> = { input: {}, output: {} }
+    for (const { params, query, body, output } of endpoints) {
+      for (const schema of [params, query, body])
+        Object.assign(named.input, convert(schema, "input").definitions)
+      Object.assign(named.output, convert(output, "output").definitions)
+    }
+    this.#split = splitNames(named)
+  }
+
+  of(schema: z.ZodType, direction: Direction): Json {
+    const { body, definitions } = convert(schema, direction)
+    for (const [name, definition] of Object.entries(definitions))
+      this.used[this.#nameOf(name, direction)] = this.#renamed(definition, direction)
+    return this.#renamed(body, direction)
+  }
+
+  #nameOf(name: string, direction: Direction): string {
+    return direction === "input" && this.#split.has(name) ? `${name}Input` : name
+  }
+
+  #renamed(schema: Json, direction: Direction): Json {
+    return mapReferences(schema, (name) => this.#nameOf(name, direction))
+  }
+}
+
+/** Those that differ, and those that name them. */
+function splitNames({ input, output }: Record<Direction, Record<string, Json>>): Set<string> {
+  const both = Object.keys(input).filter((name) => output[name])
+  const split = new Set(both.filter((name) => JSON.stringify(input[name]) !== JSON.stringify(output[name])))
+  for (let before = -1; before !== split.size;) {
+    before = split.size
+    for (const name of both)
+      if (referencesOf(input[name] ?? {}).some((one) => split.has(one))) split.add(name)
+  }
+  return split
+}
+
+function mapReferences(schema: Json, rename: (name: string) => string): Json {
+  return JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
+    key === "$ref" && typeof value === "string" && value.startsWith(referencePrefix)
+      ? referencePrefix + rename(value.slice(referencePrefix.length))
+      : value,
+  ) as Json
+}
+
+function referencesOf(schema: Json): string[] {
+  const names: string[] = []
+  mapReferences(schema, (name) => {
+    names.push(name)
+    return name
+  })
+  return names
+}
+
+/** Most schemas are asked for twice. */
+const known = { input: new WeakMap<z.ZodType, Converted>(), output: new WeakMap<z.ZodType, Converted>() }
+
+function convert(schema: z.ZodType, io: Direction): Converted {
+  const before = known[io].get(schema)
+  if (before) return before
+  const made = convertNew(schema, io)
+  known[io].set(schema, made)
+  return made
+}
+
+/** Named schemas are references; the rest stands where it is. */
+function convertNew(schema: z.ZodType, io: Direction): Converted {
+  const made = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }) as Json
   const {
     $schema: _,
     $defs = {},
     ...body
-  } = JSON.parse(JSON.stringify(converted).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json & {
+  } = JSON.parse(JSON.stringify(made).replaceAll('"#/$defs/', `"${referencePrefix}`)) as Json & {
     $defs?: Record<string, Json>
   }
-  for (const [name, definition] of Object.entries($defs)) schemas[name] = withoutId(definition)
+  const definitions = Object.fromEntries(
+    Object.entries($defs).map(([name, definition]) => [name, withoutId(definition)]),
+  )
   const id = body["id"]
-  if (typeof id !== "string") return body
-  schemas[id] = withoutId(body)
-  return { $ref: `#/components/schemas/${id}` }
+  if (typeof id !== "string") return { body, definitions }
+  return { body: { $ref: referencePrefix + id }, definitions: { ...definitions, [id]: withoutId(body) } }
 }
 
 function withoutId({ id: _id, ...rest }: Json): Json {
@@ -227,9 +341,27 @@ const errorSchemas: Json = {
       error: {
         type: "object",
         required: ["type", "message"],
-        properties: { type: { type: "string" }, message: { type: "string" }, code: { type: "string" } },
+        properties: {
+          type: { type: "string" },
+          message: { type: "string" },
+          code: { type: "string" },
+          details: { type: "object", properties: { error_code: { type: "string" } } },
+        },
       },
       request_id: { type: ["string", "null"] },
+    },
+  },
+  McpError: {
+    type: "object",
+    required: ["jsonrpc", "error"],
+    properties: {
+      jsonrpc: { const: "2.0" },
+      id: { type: ["string", "number"] },
+      error: {
+        type: "object",
+        required: ["code", "message"],
+        properties: { code: { type: "integer" }, message: { type: "string" }, data: {} },
+      },
     },
   },
   OauthError: {

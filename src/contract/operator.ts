@@ -6,6 +6,7 @@ import { z } from "zod"
 import { endpointGroup } from "./endpoint-group.ts"
 import { FleetState, GatewayState } from "./fleet-report.ts"
 import { identityEndpoints } from "./identity.ts"
+import { CheckState, GivenConnectedModel, Sku, Usd, decidingFields } from "./platform/connected-models.ts"
 import { ModelAccessRequest } from "./platform/models.ts"
 import { SingleSignOnPolicy } from "./platform/sessions.ts"
 import { platformTable } from "./platform/table.ts"
@@ -143,21 +144,33 @@ export const CatalogModel = z.object({
   sku: z.string(),
   kind: z.string(),
   purpose: z.string().describe("What it is for, such as decisions."),
+  ...decidingFields,
   context: z.number(),
   quantization: z.string(),
   description: z.string(),
 })
 
-/** Letters, digits and `. _ - / :`, as models are named elsewhere. */
-export const skuForm = /^[\p{L}\p{N}][\p{L}\p{N}._/:-]{0,127}$/u
-
 /** A model of the catalog that is a file. */
 export const GivenModel = z.strictObject({
   file: z.string().min(1),
-  sku: z.string().trim().regex(skuForm, "up to 128 letters, digits and . _ - / : are needed").optional(),
+  sku: Sku.optional(),
   kind: z.enum(["generation", "embedding"]).optional(),
   adapter: z.string().min(1).optional(),
 })
+
+const remoteEndpoints = {
+  connectModel: operator.at("/models/connected").post({
+    summary:
+      "Add a model at another server by its address and key; it is asked at once, and the key is kept encrypted",
+    body: GivenConnectedModel,
+    output: CatalogModel,
+  }),
+  checkModel: operator.at("/models/check").post({
+    summary: "Calibrate a chat model on 200 rows; without a limit of the cost only say what it can cost",
+    body: z.strictObject({ model: z.string().min(1).max(256), cost_max_usd: Usd.optional() }),
+    output: CheckState,
+  }),
+}
 
 /** They need no store. */
 const catalogEndpoints = {
@@ -199,7 +212,8 @@ const userEndpoints = {
     secrets: ["link", "url"],
   }),
   resetPassword: operator.at("/users/reset").post({
-    summary: "Remove the password of a user and end all sessions; the link signs in once",
+    summary:
+      "Remove the password and the second factor of a user and end all sessions; the link signs in once",
     body: z.strictObject({ email: z.string() }),
     output: z.object({ ...UserLink.shape, sessions_ended: z.int() }),
     secrets: ["link", "url"],
@@ -345,7 +359,7 @@ const eventEndpoints = {
 const backupEndpoints = {
   takeBackup: operator.at("/backup").post({
     summary: "Write everything that is kept into one file on the machine of the server",
-    body: z.strictObject({ file: z.string().min(1) }),
+    body: z.strictObject({ file: z.string().min(1), with_content_key: z.boolean().default(true) }),
     output: z.object({ file: z.string(), rows: z.number(), created_at: z.string() }),
   }),
 }
@@ -391,6 +405,7 @@ export const operatorTable = {
   ...organizationEndpoints,
   ...modelEndpoints,
   ...catalogEndpoints,
+  ...remoteEndpoints,
   ...userEndpoints,
   ...billingEndpoints,
   ...eventEndpoints,
@@ -402,6 +417,7 @@ export const operatorTable = {
 export type OperatorTable = typeof operatorTable
 export type BillingOperatorTable = typeof billingEndpoints
 export type CatalogOperatorTable = typeof catalogEndpoints
+export type RemoteOperatorTable = typeof remoteEndpoints
 export type EventOperatorTable = typeof eventEndpoints
 export type BackupOperatorTable = typeof backupEndpoints
 export type FleetOperatorTable = typeof fleetEndpoints

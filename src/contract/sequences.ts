@@ -4,23 +4,16 @@ import { Filter, Instant, Sequence, WholeNumber, access } from "./analytics.ts"
 import { endpointGroup } from "./endpoint-group.ts"
 import { pageOf, pageQuery } from "./platform/field-schemas.ts"
 import { TagFilter } from "./tags.ts"
-import { namedObject } from "./named-object.ts"
+import { namedObject } from "./endpoint.ts"
 
 export const attemptsMax = 8
-export const tagFiltersMax = 4
+const tagFiltersMax = 4
 const filterCharactersMax = 256
 const filtersMax = 32
 const versionMax = 1_000_000_000
 const latencyMsMax = 4_294_967_295
 
-export const contentStates = [
-  "none",
-  "redacting",
-  "answers",
-  "evidence_and_answers",
-  "deleted",
-  "expired",
-] as const
+const contentStates = ["none", "redacting", "answers", "evidence_and_answers", "deleted", "expired"] as const
 export type ContentState = (typeof contentStates)[number]
 
 export const principalKinds = ["key", "user", "workload"] as const
@@ -38,7 +31,7 @@ export const SequenceAttempt = namedObject("SequenceAttempt", {
 })
 export type SequenceAttempt = z.infer<typeof SequenceAttempt>
 
-export const SequenceStage = namedObject("SequenceStage", {
+const SequenceStage = namedObject("SequenceStage", {
   model: z.string(),
   result: z.string().describe("`success`, the code of the error, or `budget_spent`."),
   region: z.string().nullable().describe("Null where the model never began."),
@@ -92,7 +85,7 @@ const atMost = (max: number, min = 0) =>
   WholeNumber.pipe(z.number().min(min).max(max)).optional().meta({ minimum: min, maximum: max })
 
 /** A time and an id, in base64url because imported ids may hold anything. */
-export const sequenceCursorForm = /^\d{16}\.[\w-]{1,1400}$/
+const sequenceCursorForm = /^\d{16}\.[\w-]{1,1400}$/
 
 export const SequencesQuery = z
   .object({

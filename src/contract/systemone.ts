@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
 import {
+  AnswerVerdict,
   LIMITS,
   type WireRule,
   bytesAtMost,
@@ -11,12 +12,12 @@ import {
   questionsAtMost,
   ruled,
 } from "./decisions.ts"
-import { namedStrictObject } from "./named-object.ts"
+import { namedStrictObject } from "./endpoint.ts"
 
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
 
-export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
 /** Spelled out, since z.json() refers to itself by a generated name in the printed schema. */
 const jsonValue: z.ZodType<Json> = z
@@ -170,11 +171,12 @@ export type SystemOneRequest = z.infer<typeof SystemOneRequest>
 /** What a question set is asked: its questions by ID, or, of a set without any, those of the request. */
 export const SystemOneSetRequest = SystemOneRequest.extend({
   questions: ruled(
-    z.record(
+    recordOf(
       questionId,
       onWire(z.union([SystemOneQuestion, z.strictObject({ type: z.unknown().optional() })]), {
         withField: "instructions",
       }),
+      LIMITS.questionsMax,
     ),
     questionsAtMost(sizeOf),
   ),
@@ -194,9 +196,14 @@ function branchCount(questions: readonly SystemOneQuestion[]): number {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
+const verdict = AnswerVerdict.optional().meta({
+  description: "Of answers of a question set; absent of all others.",
+})
+
 const SystemOneNoulAnswer = namedStrictObject("SystemOneNoulAnswer", {
   type: z.literal("noul"),
   noul: probability.meta({ description: "Conditional probability of yes versus no." }),
+  verdict,
 })
 type SystemOneNoulAnswer = z.infer<typeof SystemOneNoulAnswer>
 
@@ -205,6 +212,7 @@ const SystemOneChoiceAnswer = namedStrictObject("SystemOneChoiceAnswer", {
   choice: z.string().meta({ description: "Name of the option with the highest probability." }),
   confidence,
   probabilities: z.record(z.string(), probability).meta({ description: "By option name; they sum to one." }),
+  verdict,
 })
 type SystemOneChoiceAnswer = z.infer<typeof SystemOneChoiceAnswer>
 
@@ -218,6 +226,7 @@ const SystemOneScoreAnswer = namedStrictObject("SystemOneScoreAnswer", {
   legend: z
     .record(z.string(), z.string())
     .meta({ description: "Rendered level description by decimal level index." }),
+  verdict,
 })
 type SystemOneScoreAnswer = z.infer<typeof SystemOneScoreAnswer>
 

@@ -59,15 +59,12 @@ async function filterOf(
 
 /** An id stands for itself; a name for every member, key and provider of the organization that has it. */
 async function actorIdsOf(sql: Sql, organizationId: string, actor: string): Promise<readonly string[]> {
-  const ids = await text.all(
-    sql,
-    `SELECT id FROM users WHERE lower(email) = lower($1)
-     UNION ALL SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id
-       WHERE u.name = $1 AND m.organization_id = $2
-     UNION ALL SELECT id FROM api_keys WHERE name = $1 AND organization_id = $2
-     UNION ALL SELECT id FROM workload_identity_providers WHERE name = $1 AND organization_id = $2`,
-    [actor, organizationId],
-  )
+  const ids = await text.all(sql)`SELECT id FROM users WHERE lower(email) = lower(${actor})
+    UNION ALL SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id
+      WHERE u.name = ${actor} AND m.organization_id = ${organizationId}
+    UNION ALL SELECT id FROM api_keys WHERE name = ${actor} AND organization_id = ${organizationId}
+    UNION ALL SELECT id FROM workload_identity_providers
+    WHERE name = ${actor} AND organization_id = ${organizationId}`
   return [actor, ...ids]
 }
 
@@ -148,13 +145,9 @@ async function namesOf(
 ): Promise<ReadonlyMap<string, string>> {
   const ids = [...new Set(entries.flatMap(({ actorId }) => (actorId === null ? [] : [actorId])))]
   if (ids.length === 0) return new Map()
-  const rows = await Named.all(
-    sql,
-    `SELECT id, email AS name FROM users WHERE id = ANY($1::text[])
-     UNION ALL SELECT id, name FROM api_keys WHERE id = ANY($1::text[])
-     UNION ALL SELECT id, name FROM workload_identity_providers WHERE id = ANY($1::text[])`,
-    [ids],
-  )
+  const rows = await Named.all(sql)`SELECT id, email AS name FROM users WHERE id = ANY(${ids}::text[])
+    UNION ALL SELECT id, name FROM api_keys WHERE id = ANY(${ids}::text[])
+    UNION ALL SELECT id, name FROM workload_identity_providers WHERE id = ANY(${ids}::text[])`
   return new Map(rows.map(({ id, name }) => [id, name]))
 }
 

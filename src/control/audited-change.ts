@@ -145,11 +145,7 @@ export function difference(
 export function acting(call: {
   readonly principal: Principal | null
   readonly membership: Membership | null
-}): {
-  readonly principal: Principal
-  readonly membership: Membership
-  readonly organizationId: string
-} {
+}): { readonly principal: Principal; readonly membership: Membership; readonly organizationId: string } {
   const { principal, membership } = call
   if (!principal || !membership)
     throw new Error("Cannot act: the endpoint lets in callers without a membership")

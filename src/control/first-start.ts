@@ -8,12 +8,14 @@ import { insertBillingAccount } from "../store/billing-accounts.ts"
 import { insertKey } from "../store/keys.ts"
 import { appendLedger } from "../store/ledger.ts"
 import { insertMembership, insertOrganization } from "../store/organizations.ts"
+import { run } from "../store/rows.ts"
 import type { Database, Sql } from "../store/sql.ts"
 import { hasUsers, insertUser } from "../store/users.ts"
 import { hashSecret, newKeyValue, parseBearer } from "./principals.ts"
-import { hashPassword } from "./passwords.ts"
-import { createOneTimeLink } from "./sessions.ts"
+import { createOneTimeLink, hashPassword } from "./sessions.ts"
 
+/** Its reference in the ledger. */
+export const startingCredit = "starting credit"
 const startingCreditCents = 10_000
 const autoRefillThresholdCents = 1_000n
 const autoRefillRechargeToCents = 10_000n
@@ -47,7 +49,7 @@ export async function firstStart(
   const brought = bootstrap.key === undefined ? null : readBroughtKey(bootstrap.key)
   const passwordHash = bootstrap.password === undefined ? null : await hashPassword(bootstrap.password)
   return await database.transaction(async (sql) => {
-    await sql.query("SELECT pg_advisory_xact_lock(hashtext('umpire first start'))")
+    await run(sql)`SELECT pg_advisory_xact_lock(hashtext('umpire first start'))`
     if (await hasUsers(sql)) return null
     return await setUp(
       sql,
@@ -83,7 +85,7 @@ async function setUp(
   const { email } = founder
   const userId = ids.next("usr")
   await insertUser(sql, { id: userId, email, name: null, passwordHash: founder.passwordHash, ...times })
-  const account = { email, provider: founder.provider, startingCredit: true }
+  const account = { email, provider: founder.provider }
   const billingAccountId = await openAccount(sql, account, { now, ids })
   const organizationId = ids.next("org")
   await insertOrganization(sql, {
@@ -118,26 +120,26 @@ async function setUp(
     ...times,
   })
   const attended = founder.brought === null && founder.passwordHash === null
-  const consoleLink = attended ? (await createOneTimeLink(sql, userId, now)).link : null
+  const consoleLink = attended
+    ? (await createOneTimeLink(sql, { userId, purpose: "sign_in" }, now)).link
+    : null
   return { organizationId, userId, email, keyValue: fresh?.value ?? null, consoleLink }
 }
 
 interface NewAccount {
   readonly email: string
   readonly provider: string
-  /** Free credit: of the installation and of its operator, not of every user who asks. */
-  readonly startingCredit: boolean
 }
 
 /** At a real provider it starts without credit: it is provisioned there in the background, and a payment method is entered there. */
 export async function openAccount(
   sql: Sql,
-  { email, provider, startingCredit }: NewAccount,
+  { email, provider }: NewAccount,
   { now, ids }: { readonly now: Date; readonly ids: Ids },
 ): Promise<string> {
   if (provider === "local") {
     const local = await openLocalAccount(sql, email, { now, ids })
-    if (startingCredit) await grantStartingCredit(sql, local, now)
+    await grantStartingCredit(sql, local, now)
     return local
   }
   const id = ids.next("ba")
@@ -145,7 +147,7 @@ export async function openAccount(
   return id
 }
 
-/** A prepaid account at the local provider, with a test card and automatic refills, so that a laptop never stops. */
+/** A prepaid account at the local provider, with a test card. Automatic refills are offered, and off until somebody wants them. */
 async function openLocalAccount(
   sql: Sql,
   email: string,
@@ -160,7 +162,7 @@ async function openLocalAccount(
     providerCustomerId: `local_${id}`,
     paymentMethodId: "local_test_card",
     paymentMethodDescription: "Test card ending in 4242",
-    autoRefillEnabled: true,
+    autoRefillEnabled: false,
     autoRefillThresholdCents,
     autoRefillRechargeToCents,
     createdAt: now,
@@ -175,7 +177,7 @@ async function grantStartingCredit(sql: Sql, billingAccountId: string, at: Date)
     at,
     kind: "credit",
     amountTicks: fromCents(startingCreditCents),
-    reference: "starting credit",
+    reference: startingCredit,
   })
 }
 

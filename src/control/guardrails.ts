@@ -8,7 +8,7 @@ import {
   guardrailLimits,
 } from "../contract/guardrails/guardrails.ts"
 import { readyMadeSets } from "../contract/guardrails/ready-made.ts"
-import { type Guardrail, guardrails } from "../store/guardrails.ts"
+import { type Guardrail, guardrails } from "../store/organization-snapshot.ts"
 import { findKey } from "../store/keys.ts"
 import { findSet } from "../store/question-sets/sets.ts"
 import type { Sql } from "../store/sql.ts"

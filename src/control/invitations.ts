@@ -1,13 +1,11 @@
 /** Invitations: sent, sent again, taken back, and accepted by a user or by someone who becomes one. */
 import { newSecret } from "../base/ids.ts"
 import type { Principal, Role } from "../contract/access.ts"
-import type { CallOf, Handlers } from "../contract/endpoint.ts"
+import type { CallOf, Handlers, Handle } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type {
-  AcceptedInvitation,
   InvitationDetails,
   Invitation as WireInvitation,
-  SentInvitation as WireSentInvitation,
   invitationTable,
 } from "../contract/platform/members.ts"
 import {
@@ -23,16 +21,17 @@ import {
   revokeInvitation,
 } from "../store/invitations.ts"
 import { insertMembership, lockOrganization } from "../store/organizations.ts"
-import { text } from "../store/rows.ts"
+import { text, runCounted } from "../store/rows.ts"
 import type { Sql } from "../store/sql.ts"
 import { type User, findUser, findUserByEmail, insertUser } from "../store/users.ts"
 import { hashSecret } from "./principals.ts"
 import { acting, change, notFound } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { checkRank, roleNow } from "./members.ts"
-import { hashPassword } from "./passwords.ts"
 import { toWire } from "./to-wire.ts"
-import { type SessionDeps, becoming, giveCookie, startSession, toPerson } from "./sessions.ts"
+import { becoming, giveCookie, hashPassword, type SessionDeps, startSession, toPerson } from "./sessions.ts"
+
+type Table = typeof invitationTable
 
 interface InvitationDeps extends SessionDeps {
   /** With single sign-on a new user needs no password. */
@@ -41,7 +40,7 @@ interface InvitationDeps extends SessionDeps {
 
 const lifetimeMs = 7 * 24 * 3_600_000
 
-export function invitationHandlers(deps: InvitationDeps): Handlers<typeof invitationTable> {
+export function invitationHandlers(deps: InvitationDeps): Handlers<Table> {
   return {
     async listInvitations(call) {
       const { organizationId } = acting(call)
@@ -56,10 +55,7 @@ export function invitationHandlers(deps: InvitationDeps): Handlers<typeof invita
   }
 }
 
-async function invite(
-  deps: InvitationDeps,
-  call: CallOf<(typeof invitationTable)["createInvitation"]>,
-): Promise<WireSentInvitation> {
+const invite: Handle<InvitationDeps, Table["createInvitation"]> = async (deps, call) => {
   const { principal, membership, organizationId } = acting(call)
   const { email, role } = call.body
   const id = deps.ids.next("inv")
@@ -86,10 +82,7 @@ async function invite(
   })
 }
 
-async function takeBack(
-  deps: InvitationDeps,
-  call: CallOf<(typeof invitationTable)["revokeInvitation"]>,
-): Promise<void> {
+const takeBack: Handle<InvitationDeps, Table["revokeInvitation"]> = async (deps, call) => {
   const { principal, membership, organizationId } = acting(call)
   await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
@@ -99,10 +92,7 @@ async function takeBack(
   })
 }
 
-async function sendAgain(
-  deps: InvitationDeps,
-  call: CallOf<(typeof invitationTable)["resendInvitation"]>,
-): Promise<WireSentInvitation> {
+const sendAgain: Handle<InvitationDeps, Table["resendInvitation"]> = async (deps, call) => {
   const { principal, membership, organizationId } = acting(call)
   const token = newSecret()
   return await change(deps, call, async ({ sql, now, audit }) => {
@@ -123,10 +113,10 @@ async function sendAgain(
   })
 }
 
-async function describeByToken(
-  { database, clock, limits }: InvitationDeps,
-  { body, request }: CallOf<(typeof invitationTable)["describeInvitation"]>,
-): Promise<InvitationDetails> {
+const describeByToken: Handle<InvitationDeps, Table["describeInvitation"]> = async (
+  { database, clock, limits },
+  { body, request },
+) => {
   await limits.countAttempt(request.ip)
   const invitation = await findInvitationDetails(database, hashSecret(body.token))
   if (!invitation) throw unknownToken()
@@ -147,10 +137,7 @@ function stateOf(
   return expiresAt.getTime() <= nowMs ? "expired" : "open"
 }
 
-async function join(
-  deps: InvitationDeps,
-  call: CallOf<(typeof invitationTable)["acceptInvitation"]>,
-): Promise<AcceptedInvitation> {
+const join: Handle<InvitationDeps, Table["acceptInvitation"]> = async (deps, call) => {
   const { principal, body } = call
   if (principal && principal.kind !== "session")
     throw new Fault(
@@ -201,7 +188,7 @@ const closed = (): Fault =>
 
 async function newPasswordHash(
   { database, singleSignOn }: InvitationDeps,
-  { password }: CallOf<(typeof invitationTable)["acceptInvitation"]>["body"],
+  { password }: CallOf<Table["acceptInvitation"]>["body"],
   { email }: Invitation,
 ): Promise<string | null> {
   if (await findUserByEmail(database, email)) throw hasUser()
@@ -239,7 +226,7 @@ async function sessionUser(sql: Sql, { userId }: Principal, { email }: Invitatio
 async function accept(
   sql: Sql,
   { id, organizationId }: Invitation,
-  { userId, now }: { readonly userId: string; readonly now: Date },
+  { userId, now }: { userId: string; now: Date },
 ): Promise<{ readonly organizationId: string; readonly role: Role }> {
   const organization = await lockOrganization(sql, organizationId)
   if (!organization || organization.deletedAt !== null) throw closed()
@@ -258,11 +245,8 @@ async function accept(
 }
 
 async function checkNotMember(sql: Sql, organizationId: string, email: string): Promise<void> {
-  const [member] = await sql.query(
-    `SELECT FROM memberships m JOIN users u ON u.id = m.user_id
-     WHERE m.organization_id = $1 AND lower(u.email) = lower($2)`,
-    [organizationId, email],
-  )
+  const member = await runCounted(sql)`SELECT FROM memberships m JOIN users u ON u.id = m.user_id
+    WHERE m.organization_id = ${organizationId} AND lower(u.email) = lower(${email})`
   if (member) throw new Fault("conflict", `Cannot invite ${email}: they are a member already`)
 }
 
@@ -270,12 +254,9 @@ async function checkNotMember(sql: Sql, organizationId: string, email: string): 
 async function inviterOf(sql: Sql, principal: Principal, organizationId: string): Promise<string> {
   const creator = await creatorOf(sql, principal)
   if (creator !== null) return creator
-  const owner = await text.first(
-    sql,
-    `SELECT user_id FROM memberships WHERE organization_id = $1 AND role = 'primary_owner'
-     ORDER BY created_at, user_id LIMIT 1`,
-    [organizationId],
-  )
+  const owner = await text.first(sql)`SELECT user_id FROM memberships
+    WHERE organization_id = ${organizationId} AND role = 'primary_owner'
+    ORDER BY created_at, user_id LIMIT 1`
   if (owner !== null) return owner
   throw new Fault("conflict", "Cannot invite anyone: the organization has no primary owner to invite them")
 }
@@ -290,10 +271,6 @@ async function readInvitation(sql: Sql, organizationId: string, id: string): Pro
 function toInvitation(invitation: SentInvitation): WireInvitation {
   return {
     ...toWire(invitation, "id", "email", "role", "createdAt", "expiresAt"),
-    invited_by: {
-      id: invitation.invitedBy,
-      email: invitation.inviterEmail,
-      name: invitation.inviterName,
-    },
+    invited_by: { id: invitation.invitedBy, email: invitation.inviterEmail, name: invitation.inviterName },
   }
 }

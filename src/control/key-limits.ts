@@ -1,12 +1,22 @@
 /** The limits of an API key: read from a request, shown with what was spent, and who may change them. */
 import { parseNetworks } from "../base/addresses.ts"
+import type { Catalog } from "../base/catalog.ts"
 import { centsExact } from "../base/money.ts"
-import type { Membership } from "../contract/access.ts"
+import type { Membership, RateLimit } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ApiKey, GivenBudget, KeyBudget } from "../contract/platform/keys.ts"
-import { type Budget, type BudgetState, forgetRefusals } from "../store/budgets.ts"
+import type { Budget, BudgetState } from "../store/budgets.ts"
 import type { Key, KeyLimitColumns } from "../store/keys.ts"
-import type { Sql } from "../store/sql.ts"
+
+/** A name that nothing has would leave a key that may ask nothing; those that it has already stay. */
+export function checkModels(catalog: Catalog, given: readonly string[], before: readonly string[]): void {
+  const index = given.findIndex((name) => !before.includes(name) && !catalog.find(name))
+  if (index < 0) return
+  const name = given[index] ?? ""
+  throw new Fault("invalid_body", `Cannot use allowed_models: no model of the catalog is called ${name}`, {
+    details: [{ path: `allowed_models.${index}`, message: "no model of this name" }],
+  })
+}
 
 interface GivenLimits {
   readonly tokens_per_minute?: number | null | undefined
@@ -60,20 +70,30 @@ export function checkMayLimit({ permissions }: Membership, limits: Partial<KeyLi
   )
 }
 
-/** The budgets changed: whether they refuse is found anew. */
-export async function limitsChanged(
-  sql: Sql,
-  keyId: string,
-  limits: Partial<KeyLimitColumns>,
-): Promise<void> {
-  if (limits.budgets !== undefined) await forgetRefusals(sql, keyId)
+interface Limited {
+  readonly rateLimitPerMinute: number | null
+  readonly rateLimitBurst: number | null
 }
 
-type ShownLimits = Pick<ApiKey, "tokens_per_minute" | "allowed_models" | "allowed_networks" | "budgets">
+/** The limit of its own of a key, a tag or an organization, where it has one. */
+export function rateLimitOf({ rateLimitPerMinute, rateLimitBurst }: Limited): RateLimit | null {
+  if (rateLimitPerMinute === null) return null
+  return { requestsPerMinute: rateLimitPerMinute, burst: rateLimitBurst ?? rateLimitPerMinute }
+}
 
-export function showLimits(key: Key, states: readonly BudgetState[]): ShownLimits {
+export function showRates(limited: Limited & { readonly tokensPerMinute: bigint | null }) {
+  const limit = rateLimitOf(limited)
   return {
-    tokens_per_minute: key.tokensPerMinute === null ? null : Number(key.tokensPerMinute),
+    rate_limit: limit && { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
+    tokens_per_minute: limited.tokensPerMinute === null ? null : Number(limited.tokensPerMinute),
+  }
+}
+
+type LimitField = "rate_limit" | "tokens_per_minute" | "allowed_models" | "allowed_networks" | "budgets"
+
+export function showLimits(key: Key, states: readonly BudgetState[]): Pick<ApiKey, LimitField> {
+  return {
+    ...showRates(key),
     allowed_models: key.allowedModels && [...key.allowedModels],
     allowed_networks: key.allowedNetworks && [...key.allowedNetworks],
     budgets: states.map(showBudget),

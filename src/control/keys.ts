@@ -1,29 +1,23 @@
 /** API keys: made, changed, rotated and ended by those who may. */
+import type { Catalog } from "../base/catalog.ts"
 import type { Permission, Principal, RateLimit, Membership } from "../contract/access.ts"
-import type { CallOf, Handlers } from "../contract/endpoint.ts"
+import type { CallOf, Handlers, Handle } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ApiKey, ApiKeyWithSecret, keyTable } from "../contract/platform/keys.ts"
-import { type Key, findKey, insertKey, pageKeys, revokeKey, rotateKey, updateKey } from "../store/keys.ts"
+import type { ApiKey, keyTable } from "../contract/platform/keys.ts"
+import { type Key, findKey, keys } from "../store/keys.ts"
 import type { Sql } from "../store/sql.ts"
-import { type BudgetState, readBudgetStates } from "../store/budgets.ts"
-import { checkMayLimit, limitsChanged, limitsOf, showLimits } from "./key-limits.ts"
+import { type BudgetState, forgetRefusals, readBudgetStates } from "../store/budgets.ts"
+import { checkMayLimit, checkModels, limitsOf, rateLimitOf, showLimits } from "./key-limits.ts"
 import { newKeyValue } from "./principals.ts"
-import {
-  type AuditedViews,
-  type ChangeScope,
-  type ControlDeps,
-  acting,
-  change,
-  difference,
-  notFound,
-  toList,
-} from "./audited-change.ts"
-import { checkVersion, etag } from "./etag.ts"
-import { rateLimitOf, readOrganization } from "./organizations.ts"
-import { changeView, given } from "./resource.ts"
-import { toWire } from "./to-wire.ts"
+import { type ChangeScope, type ControlDeps, acting, change, toList } from "./audited-change.ts"
+import { readOrganization } from "./organizations.ts"
+import { add, changeView, given, handlersOf, remove, replace, resource } from "./resource.ts"
+import { checkVersion, etag, toWire } from "./to-wire.ts"
+
+type Table = typeof keyTable
 
 interface KeyDeps extends ControlDeps {
+  catalog(): Promise<Catalog>
   /** What organizations without a limit of their own have. */
   readonly rateLimit: RateLimit
 }
@@ -33,11 +27,11 @@ interface GivenLimit {
   readonly burst: number
 }
 
-export function keyHandlers(deps: KeyDeps): Handlers<typeof keyTable> {
+export function keyHandlers(deps: KeyDeps): Handlers<Table> {
   return {
     async listApiKeys(call) {
       const { organizationId } = acting(call)
-      const page = await pageKeys(deps.database, organizationId, call.query)
+      const page = await keys.page(deps.database, organizationId, call.query)
       const states = await readBudgetStates(deps.database, page.items, deps.clock.nowMs())
       return toList(page, (key) => toApiKey(key, states.get(key.id)))
     },
@@ -48,10 +42,18 @@ export function keyHandlers(deps: KeyDeps): Handlers<typeof keyTable> {
   }
 }
 
-async function create(
-  deps: KeyDeps,
-  call: CallOf<(typeof keyTable)["createApiKey"]>,
-): Promise<ApiKeyWithSecret> {
+const resources = resource({
+  type: "api_key",
+  noun: "API key",
+  idPrefix: "key",
+  table: keys,
+  versionOf: ({ version }) => version,
+  toView: (key: Key) => key,
+  audited: (key) => ({ ...toApiKey(key), budgets: key.budgets }),
+  invalidates: ({ id }) => ({ table: "api_keys", id }),
+})
+
+const create: Handle<KeyDeps, Table["createApiKey"]> = async (deps, call) => {
   const { principal, membership, organizationId } = acting(call)
   const { name, permissions, scope, expires_at, rate_limit } = call.body
   if (!mayAdminister(membership) && scope !== "user")
@@ -62,125 +64,79 @@ async function create(
   checkHeld(membership, permissions)
   const expiresAt = readExpiry(expires_at, deps.clock.nowMs()) ?? null
   const limits = limitsOf(call.body)
+  checkModels(await deps.catalog(), limits.allowedModels ?? [], [])
   const userId = scope === "user" ? userOf(principal) : null
-  const id = deps.ids.next("key")
+  const id = deps.ids.next(resources.idPrefix)
   const { value, secretHash } = newKeyValue(id)
   return await change(deps, call, async (scoped) => {
-    const { sql, now } = scoped
+    const { sql } = scoped
     await checkLimit(sql, { principal, organizationId }, { given: rate_limit, standard: deps.rateLimit })
-    const key = await insertKey(sql, {
-      id,
-      organizationId,
-      name,
-      permissions,
-      scope,
-      userId,
-      secretHash,
-      createdBy: await creatorOf(sql, principal),
-      expiresAt,
-      ...limitColumns(rate_limit ?? null),
-      ...limits,
-      createdAt: now,
-      updatedAt: now,
-    })
-    const shown = toApiKey(key, await statesOf(sql, key, now))
-    await auditKey(scoped, "api_key.create", { key, views: { after: shown } })
-    call.header("etag", etag(key.version))
-    return { ...shown, secret: value }
+    const createdBy = await creatorOf(sql, principal)
+    const own = { name, permissions, scope, userId, secretHash, createdBy, expiresAt }
+    const fields = async () => ({ ...own, ...limitColumns(rate_limit ?? null), ...limits })
+    const key = await add(scoped, resources, { id, organizationId, fields })
+    return { ...(await show(call, scoped, key)), secret: value }
   })
 }
 
-async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKey"]>): Promise<ApiKey> {
+const update: Handle<KeyDeps, Table["updateApiKey"]> = async (deps, call) => {
   const { principal, membership, organizationId } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
   const expiresAt = readExpiry(expires_at, deps.clock.nowMs())
   const limits = limitsOf(call.body)
+  const catalog = await deps.catalog()
   return await change(deps, call, async (scoped) => {
-    const { sql, now } = scoped
-    const before = await lockKey(sql, membership, call.params.key_id)
-    checkMayChange(principal, membership, before)
+    const { sql } = scoped
+    const before = await lockOwn(deps, scoped, call)
     checkVersion(call.request, before.version)
     checkMayLimit(membership, limits)
+    checkModels(catalog, limits.allowedModels ?? [], before.allowedModels ?? [])
     // What the key has already is not given to it now.
     checkHeld(membership, permissions?.filter((one) => !before.permissions.includes(one)) ?? [])
     await checkLimit(sql, { principal, organizationId }, { given: rate_limit, standard: deps.rateLimit })
-    const after = await updateKey(sql, organizationId, before.id, {
+    // Whether new budgets refuse is found anew.
+    if (limits.budgets !== undefined) await forgetRefusals(sql, before.id)
+    const changes = {
       ...given({ name, permissions, expiresAt }),
       ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
       ...limits,
-      updatedAt: now,
-    })
-    if (!after) throw notFound("API key")
-    await limitsChanged(sql, after.id, limits)
-    const shown = toApiKey(after, await statesOf(sql, after, now))
-    const shownBefore = toApiKey(before, await statesOf(sql, before, now))
-    await auditKey(scoped, "api_key.update", { key: after, views: difference(shownBefore, shown) })
-    call.header("etag", etag(after.version))
-    return shown
+    }
+    return await show(call, scoped, await replace(scoped, resources, { before, changes }))
   })
 }
 
-async function rotate(
-  deps: KeyDeps,
-  call: CallOf<(typeof keyTable)["rotateApiKey"]>,
-): Promise<ApiKeyWithSecret> {
-  const { principal, membership, organizationId } = acting(call)
-  const { key_id } = call.params
-  const { value, secretHash } = newKeyValue(key_id)
+const rotate: Handle<KeyDeps, Table["rotateApiKey"]> = async (deps, call) => {
+  const { principal, membership } = acting(call)
+  const { value, secretHash } = newKeyValue(call.params.key_id)
+  const graceMs = call.body.grace_seconds * 1000
   return await change(deps, call, async (scoped) => {
-    const { sql, now } = scoped
-    const before = await lockKey(sql, membership, key_id)
-    checkMayChange(principal, membership, before)
+    const before = await lockOwn(deps, scoped, call)
     checkMayHold(principal, membership, before)
-    const graceMs = call.body.grace_seconds * 1000
-    const after = await rotateKey(sql, organizationId, key_id, {
+    const changes = {
       secretHash,
-      previousExpiresAt: graceMs > 0 ? new Date(now.getTime() + graceMs) : null,
-      updatedAt: now,
-    })
-    if (!after) throw notFound("API key")
-    const states = await statesOf(sql, after, now)
-    await auditKey(scoped, "api_key.rotate", {
-      key: after,
-      views: difference(toApiKey(before, states), toApiKey(after, states)),
-    })
-    call.header("etag", etag(after.version))
-    return { ...toApiKey(after, states), secret: value }
+      previousSecretHash: graceMs > 0 ? before.secretHash : null,
+      previousExpiresAt: graceMs > 0 ? new Date(scoped.now.getTime() + graceMs) : null,
+    }
+    const key = await replace(scoped, resources, { before, changes, verb: "rotate" })
+    return { ...(await show(call, scoped, key)), secret: value }
   })
 }
 
-async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]>): Promise<void> {
-  const { principal, membership, organizationId } = acting(call)
-  await change(deps, call, async (scoped) => {
-    const { sql, now } = scoped
-    checkMayChange(principal, membership, await lockKey(sql, membership, call.params.key_id))
-    const ended = await revokeKey(sql, organizationId, call.params.key_id, now)
-    if (!ended) throw notFound("API key")
-    await auditKey(scoped, "api_key.delete", {
-      key: ended,
-      views: { before: toApiKey(ended, await statesOf(sql, ended, now)) },
-    })
-  })
-}
+const end: Handle<KeyDeps, Table["deleteApiKey"]> = async (deps, call) =>
+  await change(deps, call, async (scoped) => remove(scoped, resources, await lockOwn(deps, scoped, call)))
 
-async function auditKey(
-  { audit, invalidate }: ChangeScope,
-  action: string,
-  { key, views }: { readonly key: Key; readonly views: AuditedViews },
-): Promise<void> {
-  await audit(action, key, views)
-  invalidate({ table: "api_keys", id: key.id })
-}
+type KeyCall = CallOf<Table["deleteApiKey"]>
 
-/** Held until the transaction ends, so that two changes follow one another. */
-async function lockKey(sql: Sql, { organizationId }: Membership, id: string): Promise<Key> {
-  await sql.query("SELECT FROM api_keys WHERE organization_id = $1 AND id = $2 FOR UPDATE", [
-    organizationId,
-    id,
-  ])
-  const key = await findKey(sql, organizationId, id)
-  if (!key || key.revokedAt !== null) throw notFound("API key")
+async function lockOwn(deps: KeyDeps, scoped: ChangeScope, call: Omit<KeyCall, "body">): Promise<Key> {
+  const { principal, membership } = acting(call)
+  const key = await handlersOf(deps, resources).lock(scoped, call, call.params.key_id)
+  checkMayChange(principal, membership, key)
   return key
+}
+
+async function show(call: Pick<KeyCall, "header">, { sql, now }: ChangeScope, key: Key): Promise<ApiKey> {
+  call.header("etag", etag(key.version))
+  return toApiKey(key, (await readBudgetStates(sql, [key], now.getTime())).get(key.id))
 }
 
 const mayAdminister = (membership: Membership): boolean => membership.permissions.includes("api-admin")
@@ -243,7 +199,7 @@ function readExpiry(given: string | null | undefined, nowMs: number): Date | nul
 async function checkLimit(
   sql: Sql,
   { principal, organizationId }: Pick<ReturnType<typeof acting>, "principal" | "organizationId">,
-  { given, standard }: { readonly given: GivenLimit | null | undefined; readonly standard: RateLimit },
+  { given, standard }: { given: GivenLimit | null | undefined; standard: RateLimit },
 ): Promise<void> {
   if (!given || principal.kind === "operator") return
   const { requestsPerMinute, burst } = rateLimitOf(await readOrganization(sql, organizationId)) ?? standard
@@ -256,14 +212,7 @@ async function checkLimit(
 }
 
 function limitColumns(given: GivenLimit | null): Pick<Key, "rateLimitPerMinute" | "rateLimitBurst"> {
-  return {
-    rateLimitPerMinute: given?.requests_per_minute ?? null,
-    rateLimitBurst: given?.burst ?? null,
-  }
-}
-
-async function statesOf(sql: Sql, key: Key, now: Date): Promise<readonly BudgetState[] | undefined> {
-  return (await readBudgetStates(sql, [key], now.getTime())).get(key.id)
+  return { rateLimitPerMinute: given?.requests_per_minute ?? null, rateLimitBurst: given?.burst ?? null }
 }
 
 function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
@@ -271,13 +220,6 @@ function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
     ...toWire(key, "id", "name", "permissions", "scope", "userId", "expiresAt", "lastUsedAt"),
     ...changeView(key),
     previous_secret_expires_at: key.previousExpiresAt?.toISOString() ?? null,
-    rate_limit:
-      key.rateLimitPerMinute === null
-        ? null
-        : {
-            requests_per_minute: key.rateLimitPerMinute,
-            burst: key.rateLimitBurst ?? key.rateLimitPerMinute,
-          },
     ...showLimits(key, budgets),
   }
 }

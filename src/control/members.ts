@@ -1,5 +1,5 @@
 /** Members of an organization: their roles, and their leaving. */
-import { type Principal, type Role, type Membership, roles } from "../contract/access.ts"
+import { type Principal, type Role, type Membership, isOwner, roles } from "../contract/access.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Member as WireMember, memberTable } from "../contract/platform/members.ts"
@@ -72,7 +72,7 @@ export async function roleNow(sql: Sql, principal: Principal, membership: Member
   if (principal.userId === null) return membership.role
   const current = await findMembership(sql, membership.organizationId, principal.userId)
   if (!current) throw notFound("organization")
-  if (current.role === "member" && membership.role !== "member")
+  if (!isOwner(current.role) && isOwner(membership.role))
     throw new Fault("permission_denied", "Cannot perform the operation: an organization owner is needed")
   return current.role
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { type ModelSituation, modelStatus } from "./model-status.ts"
+import { type ModelSituation, modelStatus } from "./models.ts"
 
 const fine: ModelSituation = { enabled: true, public: true, access: null, billing: null }
 

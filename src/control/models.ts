@@ -1,36 +1,40 @@
 /** The catalog as an organization sees it, and its requests for access. */
+import { type Catalog, isEncoderFile, type Model } from "../base/catalog.ts"
 import { elementAt } from "../base/lists.ts"
-import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import {
+  checkVirtual,
   type FindNamed,
+  isVirtual,
+  membersOf,
   type ModelUse,
   type VirtualModel,
   VirtualModelError,
-  checkVirtual,
-  isVirtual,
-  membersOf,
 } from "../base/virtual-models.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ModelAccessRequest, OrgModel, modelTable } from "../contract/platform/models.ts"
+import type { ModelAccessRequest, ModelStatus, modelTable, OrgModel } from "../contract/platform/models.ts"
 import {
-  type ModelAccess,
   findModelAccess,
   insertModelAccess,
   listModelAccess,
+  type ModelAccess,
   pageModelAccess,
   updateModelAccess,
 } from "../store/model-access.ts"
+import { listVirtualModels, type VirtualModelRecord } from "../store/organization-snapshot.ts"
+import { run } from "../store/rows.ts"
 import type { Sql } from "../store/sql.ts"
-import { listVirtualModels, type VirtualModelRecord } from "../store/virtual-models.ts"
-import { type ChangeScope, type ControlDeps, acting, change, toList } from "./audited-change.ts"
+import type { ModelConnector } from "./connected-models.ts"
+import { acting, change, type ChangeScope, type ControlDeps, toList } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
-import { type BillingStatus, modelStatus } from "./model-status.ts"
 import { toWire } from "./to-wire.ts"
 import { findAmong, rulesOf } from "./virtual-models.ts"
 
-interface ModelDeps extends ControlDeps {
+export interface ModelDeps extends ControlDeps {
   readonly catalog: Catalog
+  readonly connector: Pick<ModelConnector, "describe">
+  /** What is known of a model that comes with Umpire. */
+  about(sku: string): OrgModel["about"]
   billingStatus(organizationId: string): Promise<BillingStatus>
 }
 
@@ -69,7 +73,11 @@ export async function listOrganizationModels(deps: ModelDeps, organizationId: st
     listVirtualModels(deps.database, organizationId),
   ])
   const access = new Map(entries.map(({ modelSku, state }) => [modelSku, state]))
-  const models = deps.catalog.list().map((model) => toOrgModel(model, access.get(model.sku) ?? null, billing))
+  const models = deps.catalog.list().map((model) => {
+    const { decides, calibrated } = deps.connector.describe(model.sku)
+    const known = { decides, calibrated, about: deps.about(model.sku) }
+    return { ...toOrgModel(model, access.get(model.sku) ?? null, billing), ...known }
+  })
   return [...models, ...virtualEntries(deps.catalog, own, models)]
 }
 
@@ -111,7 +119,7 @@ async function request(
     organizationId,
     model,
     requestedBy,
-  }: { readonly organizationId: string; readonly model: Model; readonly requestedBy: string | null },
+  }: { organizationId: string; model: Model; requestedBy: string | null },
 ): Promise<ModelAccess> {
   const modelSku = model.sku
   if (model.public) throw new Fault("conflict", `Cannot ask for ${modelSku}: every organization may use it`)
@@ -148,10 +156,8 @@ async function request(
 }
 
 async function lockAccess(sql: Sql, organizationId: string, modelSku: string): Promise<ModelAccess | null> {
-  await sql.query("SELECT FROM model_access WHERE organization_id = $1 AND model_sku = $2 FOR UPDATE", [
-    organizationId,
-    modelSku,
-  ])
+  await run(sql)`SELECT FROM model_access
+    WHERE organization_id = ${organizationId} AND model_sku = ${modelSku} FOR UPDATE`
   return await findModelAccess(sql, organizationId, modelSku)
 }
 
@@ -163,14 +169,19 @@ function requireModel(catalog: Catalog, sku: string): Model {
   })
 }
 
-function toOrgModel(model: Model, access: ModelAccess["state"] | null, billing: BillingStatus): OrgModel {
+function toOrgModel(
+  model: Model,
+  access: ModelAccess["state"] | null,
+  billing: BillingStatus,
+): Omit<OrgModel, "decides" | "calibrated" | "about"> {
   const { prices } = model
   const perMillion = (ticks: bigint): number => (Number(ticks) * tokensPerPrice) / ticksPerUsd
   return {
     model_sku: model.sku,
     model_kind: model.kind,
+    description: model.description,
     developer: model.developer,
-    input_modalities: ["text"],
+    input_modalities: [...(model.inputModalities ?? ["text"])],
     output_modalities: [model.kind === "embedding" ? "embedding" : "text"],
     max_context_len: model.contextTokensMax,
     quantization: model.quantization,
@@ -239,7 +250,7 @@ const prices = [
 function toEntry(
   id: string | null,
   virtual: VirtualModel,
-  { members, uses }: { readonly members: readonly OrgModel[]; readonly uses: ReadonlySet<ModelUse> },
+  { members, uses }: { members: readonly OrgModel[]; uses: ReadonlySet<ModelUse> },
 ): OrgModel {
   const first = elementAt(members, 0)
   const isCascade = "cascade" in virtual.rule
@@ -252,7 +263,11 @@ function toEntry(
   return {
     ...first,
     model_sku: virtual.name,
+    description: virtual.description,
     developer: null,
+    decides: null,
+    calibrated: members.some(({ calibrated }) => calibrated === false) ? false : null,
+    about: null,
     max_context_len: Math.min(...members.map(({ max_context_len }) => max_context_len)),
     tools_supported: uses.has("generation"),
     public: members.every((member) => member.public),
@@ -264,4 +279,26 @@ function toEntry(
     access: null,
     virtual: { id, ...rulesOf(virtual.rule) },
   }
+}
+
+/** What keeps the billing account from paying; null when nothing does. */
+export type BillingStatus = Extract<
+  ModelStatus,
+  "billing_setup_failed" | "payment_method_required" | "prepaid_credits_required" | "spend_limit_exceeded"
+> | null
+
+export interface ModelSituation {
+  readonly enabled: boolean
+  readonly public: boolean
+  /** Null when the organization never asked and was never told. */
+  readonly access: ModelAccess["state"] | null
+  readonly billing: BillingStatus
+}
+
+/** The first that applies: switched off, then access, then money. */
+export function modelStatus(situation: ModelSituation): ModelStatus {
+  if (!situation.enabled) return "disabled"
+  if (!situation.public && situation.access === "pending") return "access_pending"
+  if (!situation.public && situation.access !== "grant") return "access_required"
+  return situation.billing ?? "active"
 }

@@ -1,17 +1,16 @@
 /** Organizations as their members see them. */
-import { type Region, visibleRegions } from "../base/regions.ts"
+import { type Region, visibleRegions } from "../base/catalog.ts"
 import type { RateLimit, Role } from "../contract/access.ts"
-import type { CallOf, Handlers } from "../contract/endpoint.ts"
+import type { Handlers, Handle } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import {
   createdOrganizationsMax,
   type OrganizationItem,
-  type OrganizationResources,
   type Organization as WireOrganization,
   type organizationTable,
 } from "../contract/platform/organizations.ts"
 import { listPendingInvitations } from "../store/invitations.ts"
-import { countKeys } from "../store/keys.ts"
+import { keys as keyTable } from "../store/keys.ts"
 import {
   type Organization,
   countMembers,
@@ -35,13 +34,15 @@ import {
   found,
   notFound,
 } from "./audited-change.ts"
-import { checkVersion, etag } from "./etag.ts"
 import { openAccount } from "./first-start.ts"
+import { rateLimitOf } from "./key-limits.ts"
 import { given } from "./resource.ts"
-import { toWire } from "./to-wire.ts"
+import { checkVersion, etag, toWire } from "./to-wire.ts"
+
+type Table = typeof organizationTable
 
 /** What a region is to this gateway. */
-export interface Placement {
+interface Placement {
   readonly home: boolean
   /** SKUs. */
   readonly models: string[]
@@ -55,11 +56,9 @@ export interface OrganizationDeps extends ControlDeps {
   countModels(organizationId: string): Promise<number>
   /** Who moves money in for new billing accounts. */
   readonly paymentProvider: string
-  /** Buys credit at once for the accounts that are to be refilled; a new one may be. */
-  refill(): Promise<unknown>
 }
 
-export function organizationHandlers(deps: OrganizationDeps): Handlers<typeof organizationTable> {
+export function organizationHandlers(deps: OrganizationDeps): Handlers<Table> {
   const { database } = deps
   return {
     async listOrganizations({ principal }) {
@@ -83,15 +82,12 @@ export function organizationHandlers(deps: OrganizationDeps): Handlers<typeof or
   }
 }
 
-async function create(
-  deps: OrganizationDeps,
-  call: CallOf<(typeof organizationTable)["createOrganization"]>,
-): Promise<OrganizationItem> {
+const create: Handle<OrganizationDeps, Table["createOrganization"]> = async (deps, call) => {
   const { name } = call.body
   const { ids, paymentProvider: provider } = deps
   const userId = call.principal?.userId ?? null
   const id = ids.next("org")
-  const created = await change(deps, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql, now } = scope
     const user = userId === null ? null : await lockUser(sql, userId)
     if (!user) throw new Error("Cannot create an organization: the endpoint lets in callers without a user")
@@ -100,13 +96,11 @@ async function create(
         "conflict",
         `Cannot create the organization: you are the primary owner of ${createdOrganizationsMax} already`,
       )
-    const account = { email: user.email, provider, startingCredit: false }
+    const account = { email: user.email, provider }
     const billingAccountId = await openAccount(sql, account, { now, ids })
     await insertOwned(scope, { id, name, billingAccountId, userId: user.id })
     return toItem(await readOrganization(sql, id), "primary_owner")
   })
-  await deps.refill()
-  return created
 }
 
 /** An organization with its primary owner, audited. */
@@ -131,10 +125,7 @@ export async function insertOwned(
   invalidate({ table: "memberships", id })
 }
 
-async function update(
-  deps: OrganizationDeps,
-  call: CallOf<(typeof organizationTable)["updateOrganization"]>,
-): Promise<WireOrganization> {
+const update: Handle<OrganizationDeps, Table["updateOrganization"]> = async (deps, call) => {
   const { membership, organizationId } = acting(call)
   const { name, data_persistence } = call.body
   return await change(deps, call, async (scope) => {
@@ -173,16 +164,13 @@ export async function changeOrganization(
   return after
 }
 
-async function resources(
-  deps: OrganizationDeps,
-  call: CallOf<(typeof organizationTable)["getOrganizationResources"]>,
-): Promise<OrganizationResources> {
+const resources: Handle<OrganizationDeps, Table["getOrganizationResources"]> = async (deps, call) => {
   const { database } = deps
   const { organizationId } = acting(call)
   const organization = await readOrganization(database, organizationId)
   const [{ members }, keys, pending, models] = await Promise.all([
     countMembers(database, organizationId),
-    countKeys(database, organizationId),
+    keyTable.count(database, organizationId),
     listPendingInvitations(database, organizationId, new Date(deps.clock.nowMs())),
     deps.countModels(organizationId),
   ])
@@ -195,13 +183,6 @@ async function resources(
     rate_limit: { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
     counts: { members, api_keys: keys, pending_invitations: pending.length, models },
   }
-}
-
-/** Limits of its own, where the operator has set some. */
-export function rateLimitOf(organization: Organization): RateLimit | null {
-  const { rateLimitPerMinute, rateLimitBurst } = organization
-  if (rateLimitPerMinute === null) return null
-  return { requestsPerMinute: rateLimitPerMinute, burst: rateLimitBurst ?? rateLimitPerMinute }
 }
 
 /** A deleted organization is not visible to anyone. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { hashPassword, passwordMatches } from "./passwords.ts"
+import { hashPassword, passwordMatches } from "./sessions.ts"
 
 test("a password matches its own hash, and nobody's matches none", async () => {
   const hash = await hashPassword("correct horse")

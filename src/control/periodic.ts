@@ -1,9 +1,8 @@
 /** Periodic work, done by one gateway at a time: the one that takes the task's row does it. */
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
-import { finishTask, listDueTasks, takeTask } from "../store/periodic.ts"
 import type { Database } from "../store/sql.ts"
-import { WorkQueue } from "../store/work-queue.ts"
+import { finishTask, listDueTasks, takeTask, WorkQueue } from "../store/work-queue.ts"
 
 export interface PeriodicTask {
   readonly name: string

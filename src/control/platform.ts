@@ -1,32 +1,31 @@
 /** The handlers of the Platform API other than money, analytics and identity providers. */
-import type { Catalog } from "../base/catalog.ts"
+import type { Catalog, Region } from "../base/catalog.ts"
 import type { RateLimits } from "../base/rate-limiter.ts"
-import type { Region } from "../base/regions.ts"
 import type { RateLimit } from "../contract/access.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type AlertDeps, alertHandlers } from "./alerts/handlers.ts"
 import { auditLogHandlers } from "./audit-log.ts"
 import type { ControlDeps } from "./audited-change.ts"
+import { type ModelConnector, connectedModelHandlers } from "./connected-models.ts"
 import { contentHandlers } from "./content/content.ts"
-import type { ContentAccess } from "./content/parts.ts"
-import { contentSettingsHandlers } from "./content/settings.ts"
+import { type ContentAccess, contentSettingsHandlers } from "./content/settings.ts"
 import { guardrailHandlers } from "./guardrails.ts"
 import { invitationHandlers } from "./invitations.ts"
 import { keyHandlers } from "./keys.ts"
 import { memberHandlers } from "./members.ts"
-import type { BillingStatus } from "./model-status.ts"
-import { listOrganizationModels, modelHandlers } from "./models.ts"
+import { type BillingStatus, type ModelDeps, listOrganizationModels, modelHandlers } from "./models.ts"
 import { type OrganizationDeps, organizationHandlers } from "./organizations.ts"
 import { exampleHandlers } from "./question-sets/examples.ts"
 import { jobHandlers } from "./question-sets/jobs.ts"
 import { monitoringHandlers } from "./question-sets/monitoring.ts"
 import { setHandlers } from "./question-sets/sets.ts"
+import { passkeyHandlers } from "./passkeys.ts"
 import { reviewHandlers } from "./review/items.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
 import { sessionListHandlers } from "./session-list.ts"
-import { sessionHandlers } from "./sessions.ts"
-import { createSignInLimits } from "./sign-in-limits.ts"
+import { secondFactorHandlers } from "./second-factor.ts"
+import { type SendMail, createSignInLimits, sessionHandlers } from "./sessions.ts"
 import { type SingleSignOn, singleSignOnHandlers } from "./single-sign-on.ts"
 import { tagBudgetHandlers } from "./tag-budgets.ts"
 import { virtualModelHandlers } from "./virtual-models.ts"
@@ -34,6 +33,8 @@ import { webhookHandlers } from "./webhooks/handlers.ts"
 
 export interface PlatformDeps extends ControlDeps {
   readonly catalog: Catalog
+  readonly connector: ModelConnector
+  about: ModelDeps["about"]
   readonly regions: readonly Region[]
   placement: OrganizationDeps["placement"]
   /** What principals without a limit of their own have. */
@@ -43,7 +44,6 @@ export interface PlatformDeps extends ControlDeps {
   readonly secureCookies: boolean
   /** Who moves money in for new billing accounts. */
   readonly paymentProvider: string
-  refill: OrganizationDeps["refill"]
   /** Null when none is configured. */
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */
@@ -53,6 +53,7 @@ export interface PlatformDeps extends ControlDeps {
   publicUrl(): string
   readonly allowPrivateWebhooks: boolean
   readonly email: AlertDeps["email"]
+  readonly sendMail: SendMail | null
 }
 
 export function platformHandlers(given: PlatformDeps): Handlers<PlatformTable> {
@@ -69,10 +70,12 @@ export function platformHandlers(given: PlatformDeps): Handlers<PlatformTable> {
     ...invitationHandlers({ ...deps, singleSignOn: given.singleSignOn !== null }),
     ...modelHandlers(deps),
     ...routingPolicyHandlers(deps),
-    ...keyHandlers(deps),
+    ...keyHandlers({ ...deps, catalog: async () => deps.catalog }),
     ...tagBudgetHandlers(deps),
     ...auditLogHandlers(deps),
     ...sessionHandlers(deps),
+    ...secondFactorHandlers(deps),
+    ...passkeyHandlers(deps),
     ...sessionListHandlers(deps),
     ...singleSignOnHandlers(deps, given.singleSignOn),
     ...setHandlers(deps),
@@ -86,5 +89,6 @@ export function platformHandlers(given: PlatformDeps): Handlers<PlatformTable> {
     ...reviewHandlers(deps),
     ...guardrailHandlers(deps),
     ...virtualModelHandlers(deps),
+    ...connectedModelHandlers(deps),
   }
 }

@@ -2,10 +2,10 @@ import { openOrganizations } from "../store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { openTestDatabase } from "../../test/database.ts"
 import { deaf } from "../../test/platform.ts"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import type { Principal } from "../contract/access.ts"
 import { insertBillingAccount } from "../store/billing-accounts.ts"
-import { insertKey, revokeKey, updateKey } from "../store/keys.ts"
+import { insertKey, keys } from "../store/keys.ts"
 import {
   deleteMembership,
   insertMembership,
@@ -81,7 +81,7 @@ const session = async (): Promise<Principal> => {
 test("a revocation whose notification is lost is seen within 15 seconds", async () => {
   const value = await makeKey("key_a")
   expect(await principals.authenticate(value)).not.toBeNull()
-  await revokeKey(database, "org_1", "key_a", now)
+  await keys.remove(database, "key_a", now)
   clock.advance(14_999)
   expect(await principals.authenticate(value)).not.toBeNull()
   clock.advance(1)
@@ -91,7 +91,7 @@ test("a revocation whose notification is lost is seen within 15 seconds", async 
 test("a revocation made by this process is seen at once", async () => {
   const value = await makeKey("key_b")
   expect(await principals.authenticate(value)).not.toBeNull()
-  await revokeKey(database, "org_1", "key_b", now)
+  await keys.remove(database, "key_b", now)
   principals.invalidate({ table: "api_keys", id: "key_b" })
   expect(await principals.authenticate(value)).toBeNull()
 })
@@ -103,10 +103,10 @@ test("work that goes on after its request has what its key may do by then", asyn
     (await principals.current(principal, "org_1"))?.principal.keyLimits?.allowedModels
   expect(await models()).toBeNull()
   expect(await principals.current(principal, "org_2")).toBeNull()
-  await updateKey(database, "org_1", "key_later", { allowedModels: ["m"], updatedAt: now })
+  await keys.update(database, "key_later", { allowedModels: ["m"], updatedAt: now })
   principals.invalidate({ table: "api_keys", id: "key_later" })
   expect(await models()).toEqual(["m"])
-  await revokeKey(database, "org_1", "key_later", now)
+  await keys.remove(database, "key_later", now)
   principals.invalidate({ table: "api_keys", id: "key_later" })
   expect(await principals.current(principal, "org_1")).toBeNull()
 })

@@ -20,6 +20,7 @@ import { type Organization, listOrganizationsOfUser } from "../store/organizatio
 import { type ResourceParam, isResourceParam, resourceExists } from "../store/resources.ts"
 import { type SessionPrincipal, findSessionPrincipal, touchSession } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
+import { rateLimitOf } from "./key-limits.ts"
 
 /** A change made elsewhere is seen within this time even when its notification is lost. */
 const freshMs = 15_000
@@ -101,7 +102,7 @@ export async function openPrincipals(deps: PrincipalsDeps): Promise<Principals> 
 }
 
 function openCaches({ database, organizations, clock }: PrincipalsDeps): Caches {
-  const options = { clock, freshMs, staleMs, entriesMax: cachedMax, unavailable }
+  const options = { clock, freshMs, staleMs, entriesMax: cachedMax }
   return {
     keys: new FreshCache(options, async (id) => {
       const known = await findKeyPrincipal(database, id)
@@ -167,7 +168,7 @@ async function authenticate(
     case undefined:
       return null
     case "workload":
-      return (await workload?.(bearer.token).catch(rethrow)) ?? null
+      return (await workload?.(bearer.token)) ?? null
     case "session": {
       const known = await sessions.get(Buffer.from(hashSecret(bearer.secret)).toString("hex"))
       const principal = known && principalOfSession(known, nowMs)
@@ -180,17 +181,6 @@ async function authenticate(
       return known && principalBehind(known, bearer.secret, deps)
     }
   }
-}
-
-const unavailable = (cause: StoreUnavailable): Fault =>
-  new Fault(
-    "authentication_failed",
-    "Cannot check the credentials: the store does not answer; try again later",
-    { cause },
-  )
-
-function rethrow(error: unknown): never {
-  throw error instanceof StoreUnavailable ? unavailable(error) : error
 }
 
 /** Both secrets are compared whatever the outcome of the first, so that timing tells nothing. */
@@ -215,7 +205,7 @@ function principalOfKey({ key, organization, userRole }: KeyPrincipal): Principa
     organizationId: organization.deletedAt === null ? organization.id : null,
     role,
     permissions: key.scope === "user" ? heldBy(role, key.permissions) : key.permissions,
-    rateLimit: limitOf(key) ?? limitOf(organization),
+    rateLimit: rateLimitOf(key) ?? rateLimitOf(organization),
     keyLimits: {
       tokensPerMinute: key.tokensPerMinute === null ? null : Number(key.tokensPerMinute),
       allowedModels: key.allowedModels,
@@ -246,17 +236,6 @@ function heldBy(role: Role, carried: readonly Permission[]): Permission[] {
   return carried.filter((permission) => held.includes(permission))
 }
 
-function limitOf(source: {
-  readonly rateLimitPerMinute: number | null
-  readonly rateLimitBurst: number | null
-}): Principal["rateLimit"] {
-  if (source.rateLimitPerMinute === null) return null
-  return {
-    requestsPerMinute: source.rateLimitPerMinute,
-    burst: source.rateLimitBurst ?? source.rateLimitPerMinute,
-  }
-}
-
 /** A key or token brings its organization along, so that mostly nothing has to be looked up. */
 async function membershipIn(
   principal: Principal,
@@ -271,7 +250,7 @@ async function membershipIn(
 async function currentIn(
   principal: Principal,
   { clock }: PrincipalsDeps,
-  { organizationId, caches }: { readonly organizationId: string; readonly caches: Caches },
+  { organizationId, caches }: { organizationId: string; caches: Caches },
 ): Promise<Current | null> {
   const known = principal.kind === "key" ? await caches.keys.get(principal.id) : { principal }
   if (known === null || ("key" in known && !isValid(known, clock.nowMs()))) return null
@@ -309,7 +288,7 @@ async function membershipOfPayer(
   { organizations }: Caches,
 ): Promise<Membership | null> {
   const { organizationId } = principal
-  const found = organizationId === null ? null : await organizations.of(organizationId, unavailable)
+  const found = organizationId === null ? null : await organizations.of(organizationId)
   const organization = found?.organization
   const isPayer = organization?.deletedAt === null && organization.billingAccountId === billingAccountId
   return isPayer ? membershipOf(principal, null) : null

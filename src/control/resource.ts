@@ -17,10 +17,9 @@ import {
   notFound,
   toList,
 } from "./audited-change.ts"
-import { checkVersion, etag } from "./etag.ts"
-import { toWire } from "./to-wire.ts"
+import { checkVersion, etag, toWire } from "./to-wire.ts"
 
-export interface Resource<Item extends ResourceRow, View, New, Changes> {
+interface Resource<Item extends ResourceRow, View, New, Changes> {
   /** In the audit log; its actions are `type.create`, `type.update` and `type.delete`. */
   readonly type: string
   /** In errors. */
@@ -28,7 +27,7 @@ export interface Resource<Item extends ResourceRow, View, New, Changes> {
   readonly idPrefix: Parameters<Ids["next"]>[0]
   readonly table: ResourceTable<Item, New, Changes>
   /** Of an organization, and what one more is answered. */
-  readonly limit: { readonly max: number; readonly refusal: string }
+  readonly limit?: { readonly max: number; readonly refusal: string }
   readonly versionOf: (item: Item) => bigint
   readonly toView: (item: Item) => View
   /** What the audit log compares: nothing that changes by itself, and no secret. */
@@ -112,7 +111,8 @@ export async function add<Item extends ResourceRow, New, Changes>(
   // Two that create at once are counted one after the other.
   if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
   const given = await fields(scope)
-  if ((await table.count(sql, organizationId)) >= limit.max) throw new Fault("conflict", limit.refusal)
+  if (limit && (await table.count(sql, organizationId)) >= limit.max)
+    throw new Fault("conflict", limit.refusal)
   const item = await table.insert(sql, { id, organizationId, createdAt: now, updatedAt: now }, given)
   await record(scope, described, { verb: "create", item, views: { after: audited(item) } })
   return item
@@ -121,11 +121,7 @@ export async function add<Item extends ResourceRow, New, Changes>(
 export async function replace<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
   described: Resource<Item, unknown, New, Changes>,
-  {
-    before,
-    changes,
-    verb = "update",
-  }: { readonly before: Item; readonly changes: Changes; readonly verb?: string },
+  { before, changes, verb = "update" }: { before: Item; changes: Changes; verb?: string },
 ): Promise<Item> {
   const { table, noun, audited } = described
   const after = found(await table.update(scope.sql, before.id, { ...changes, updatedAt: scope.now }), noun)
@@ -138,14 +134,14 @@ export async function remove<Item extends ResourceRow, New, Changes>(
   described: Resource<Item, unknown, New, Changes>,
   item: Item,
 ): Promise<void> {
-  await described.table.remove(scope.sql, item.id)
+  await described.table.remove(scope.sql, item.id, scope.now)
   await record(scope, described, { verb: "delete", item, views: { before: described.audited(item) } })
 }
 
 async function record<Item extends ResourceRow, New, Changes>(
   scope: ChangeScope,
   { type, invalidates }: Resource<Item, unknown, New, Changes>,
-  { verb, item, views }: { readonly verb: string; readonly item: Item; readonly views: AuditedViews },
+  { verb, item, views }: { verb: string; item: Item; views: AuditedViews },
 ): Promise<void> {
   await scope.audit(`${type}.${verb}`, item, views)
   if (invalidates) scope.invalidate(invalidates(item))

@@ -1,5 +1,5 @@
 /** The routing policy of an organization, checked against the regions that it sees. */
-import { type Region, visibleRegions } from "../base/regions.ts"
+import { type Region, visibleRegions } from "../base/catalog.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import {
@@ -9,12 +9,12 @@ import {
 } from "../contract/platform/routing-policy.ts"
 import { lockOrganization } from "../store/organizations.ts"
 import {
-  type RoutingPolicy as StoredPolicy,
   findRoutingPolicy,
   putRoutingPolicy,
-} from "../store/routing-policies.ts"
+  type RoutingPolicy as StoredPolicy,
+} from "../store/organization-snapshot.ts"
 import { type ControlDeps, acting, change, difference, notFound } from "./audited-change.ts"
-import { checkVersion, etag } from "./etag.ts"
+import { checkVersion, etag } from "./to-wire.ts"
 
 interface RoutingPolicyDeps extends ControlDeps {
   readonly regions: readonly Region[]

@@ -1,48 +1,75 @@
 /** Console sessions: signing in by password or one-time link, signing out, and the password itself. */
+import { hash, verify } from "@node-rs/argon2"
 import { networkOf } from "../base/addresses.ts"
 import { newSecret } from "../base/ids.ts"
+import type { Rate, RateLimits } from "../base/rate-limiter.ts"
 import type { Principal } from "../contract/access.ts"
-import type { Call, CallOf, Handlers } from "../contract/endpoint.ts"
+import type { Call, Handlers, Handle } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
-import { row, text, timestamp } from "../store/rows.ts"
+import { row, text, timestamp, run, runCounted } from "../store/rows.ts"
 import {
-  type Session,
-  type SessionMethod,
   endOneTimeLinks,
+  findOneTimeLink,
   insertOneTimeLink,
   insertSession,
   listOrganizationIdsOf,
   listSessionAddresses,
+  type OneTimeLink,
   revokeSession,
+  revokeSessionsOfUser,
+  type Session,
+  type SessionMethod,
   useOneTimeLink,
 } from "../store/sessions.ts"
 import type { Sql } from "../store/sql.ts"
-import { hasSsoIdentity, type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
-import { hashSecret, sessionMaxMs } from "./principals.ts"
+import { findUser, findUserByEmail, hasSsoIdentity, lockUser, updateUser, type User } from "../store/users.ts"
 import {
   type AuditedViews,
   type Caller,
+  change,
   type ChangeScope,
   type ControlDeps,
-  change,
   difference,
 } from "./audited-change.ts"
-import { hashPassword, passwordMatches } from "./passwords.ts"
-import type { SignInLimits } from "./sign-in-limits.ts"
+import type { ContentCipher } from "../store/content/cipher.ts"
+import { hashSecret, sessionMaxMs } from "./principals.ts"
+import { userOfPasskey } from "./check-passkey.ts"
+import { checkSecondFactor } from "./check-second-factor.ts"
 import { toWire } from "./to-wire.ts"
 
 export interface SessionDeps extends ControlDeps {
   readonly limits: SignInLimits
+  /** Encrypts the secrets of authenticator apps. */
+  readonly content: { readonly cipher: ContentCipher }
+  /** Sends a mail in the background; null where no mail server is configured. */
+  readonly sendMail: SendMail | null
+  publicUrl(): string
   /** Whether browsers reach this installation over TLS only, so that the cookie can say so. */
   readonly secureCookies: boolean
 }
 
-type Names = "createSession" | "getSession" | "deleteSession" | "updateSessionUser" | "setPassword"
+/** To one address, once; what fails is logged by it. */
+export type SendMail = (mail: {
+  readonly address: string
+  readonly subject: string
+  readonly text: string
+}) => void
+
+type Names =
+  | "requestPasswordReset"
+  | "finishPasswordReset"
+  | "createSession"
+  | "getSession"
+  | "deleteSession"
+  | "updateSessionUser"
+  | "setPassword"
 
 const cookieName = "umpire_session"
 const linkLifetimeMs = 24 * 3_600_000
+/** Anyone may have asked for it. */
+const resetLifetimeMs = 3_600_000
 const userAgentCharactersMax = 512
 /** Organizations of one user whose audit logs record it. */
 const toldMax = 100
@@ -51,12 +78,28 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
   return {
     async createSession(call) {
       const { body, request } = call
+      if ("passkey" in body)
+        return await signIn(deps, call, {
+          user: await userOfPasskey(deps, body.passkey, request.ip),
+          method: "passkey",
+        })
       const user =
         "link" in body
-          ? await userOfLink(deps, body.link, request.ip)
+          ? await userOfLink(deps, body, request.ip)
           : await userOfPassword(deps, body, request.ip)
       return await signIn(deps, call, { user, method: "link" in body ? "link" : "password" })
     },
+    async requestPasswordReset(call) {
+      if (!deps.sendMail)
+        throw new Fault(
+          "not_found",
+          "Cannot send a link: no mail server is configured; an operator makes one with umpire users reset",
+        )
+      await deps.limits.countReset(call.body.email, call.request.ip)
+      // Not waited for: how long it takes would say whether there is such a user.
+      void mailReset(deps, deps.sendMail, call.body.email)
+    },
+    finishPasswordReset: async (call) => await finishReset(deps, call),
     async getSession({ principal }) {
       const { session, user } = await current(deps, principal)
       return {
@@ -98,15 +141,15 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
 }
 
 /** Wrong guesses are counted for each session, whichever addresses they come from. */
-async function checkCurrentPassword(
+export async function checkCurrentPassword(
   { limits }: SessionDeps,
   { email, passwordHash }: User,
-  { sessionId, given }: { readonly sessionId: string; readonly given: string | undefined },
+  { sessionId, given }: { sessionId: string; given: string | undefined },
 ): Promise<void> {
   if (passwordHash === null) return
   await limits.countPassword(email, sessionId, async () => true)
   if (!(await passwordMatches(passwordHash, given ?? "")))
-    throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
+    throw new Fault("permission_denied", "Cannot change how you sign in: the current password is not right")
   limits.passwordMatched(email, sessionId)
 }
 
@@ -116,10 +159,7 @@ const isPlaceholder = (email: string): boolean => email.toLowerCase().endsWith("
  * Only a placeholder address can be replaced. A user who could take any address that is still free would receive the
  * first single sign-on of the person it belongs to.
  */
-async function updateOwnUser(
-  deps: SessionDeps,
-  call: CallOf<PlatformTable["updateSessionUser"]>,
-): Promise<SignedIn["user"]> {
+const updateOwnUser: Handle<SessionDeps, PlatformTable["updateSessionUser"]> = async (deps, call) => {
   const { user } = await current(deps, call.principal)
   const { name, email } = call.body
   const changesEmail = email !== undefined && email !== user.email
@@ -146,25 +186,25 @@ async function updateOwnUser(
 async function moveBillingEmail(
   sql: Sql,
   user: User,
-  { email, now }: { readonly email: string; readonly now: Date },
+  { email, now }: { email: string; now: Date },
 ): Promise<void> {
-  await sql.query(
-    `UPDATE billing_accounts SET email = $3, updated_at = $4
-     WHERE email = $2 AND id IN (SELECT o.billing_account_id FROM organizations o
-       JOIN memberships m ON m.organization_id = o.id WHERE m.user_id = $1 AND m.role = 'primary_owner')`,
-    [user.id, user.email, email, now],
-  )
+  await run(sql)`UPDATE billing_accounts SET email = ${email}, updated_at = ${now}
+    WHERE email = ${user.email} AND id IN (SELECT o.billing_account_id FROM organizations o
+      JOIN memberships m ON m.organization_id = o.id
+      WHERE m.user_id = ${user.id} AND m.role = 'primary_owner')`
 }
 
 /** Unknown users cost the same work and get the same answer as wrong passwords. */
 async function userOfPassword(
-  { database, limits }: SessionDeps,
-  { email, password }: { readonly email: string; readonly password: string },
+  deps: SessionDeps,
+  { email, password, code }: { email: string; password: string; code?: string | undefined },
   ip: string,
 ): Promise<User> {
+  const { database, limits } = deps
   await limits.countPassword(email, ip, async () => await hasSignedInFrom(database, email, ip))
   const user = await findUserByEmail(database, email)
   if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user) throw wrongPassword()
+  await checkSecondFactor(deps, user, code)
   limits.passwordMatched(email, ip)
   return user
 }
@@ -179,12 +219,76 @@ async function hasSignedInFrom(sql: Sql, email: string, ip: string): Promise<boo
 const wrongPassword = (): Fault =>
   new Fault("invalid_credentials", "Cannot sign in: the email address or the password is not right")
 
-async function userOfLink({ database, clock, limits }: SessionDeps, link: string, ip: string): Promise<User> {
-  await limits.countAttempt(ip)
-  const userId = await useOneTimeLink(database, hashSecret(link), new Date(clock.nowMs()))
-  const user = userId === null ? null : await findUser(database, userId)
-  if (!user) throw new Fault("invalid_credentials", "Cannot sign in: the link is unknown, used or expired")
+async function userOfLink(
+  deps: SessionDeps,
+  { link, code }: { link: string; code?: string | undefined },
+  ip: string,
+): Promise<User> {
+  const { database, clock } = deps
+  const user = await findLinked(deps, { link, purpose: "sign_in" }, ip)
+  await checkSecondFactor(deps, user, code)
+  if (!(await useOneTimeLink(database, hashSecret(link), new Date(clock.nowMs())))) throw badLink()
   return user
+}
+
+const badLink = (): Fault =>
+  new Fault("invalid_credentials", "Cannot sign in: the link is unknown, used or expired")
+
+/** Whose link it is, which stays unused: it is used when everything else is right too. */
+async function findLinked(
+  { database, clock, limits }: SessionDeps,
+  { link, purpose }: Pick<OneTimeLink, "purpose"> & { readonly link: string },
+  ip: string,
+): Promise<User> {
+  await limits.countAttempt(ip)
+  const found = await findOneTimeLink(database, hashSecret(link), new Date(clock.nowMs()))
+  const user = found?.purpose === purpose ? await findUser(database, found.userId) : null
+  if (!user) throw badLink()
+  return user
+}
+
+/** A placeholder address has no mailbox. */
+async function mailReset(deps: SessionDeps, send: SendMail, email: string): Promise<void> {
+  const { database, clock } = deps
+  const user = await findUserByEmail(database, email).catch(() => null)
+  if (!user || isPlaceholder(user.email)) return
+  const now = new Date(clock.nowMs())
+  const made = await database
+    .transaction(async (sql) => await createOneTimeLink(sql, { userId: user.id, purpose: "reset" }, now))
+    .catch(() => null)
+  if (!made) return
+  const home = deps.publicUrl().replace(/\/$/, "")
+  send({
+    address: user.email,
+    subject: "[Umpire] Set a new password",
+    text: [
+      `A new password was asked for, for ${user.email} at ${home}.`,
+      "",
+      "This link sets one. It works once, within an hour, and ends all your sessions:",
+      "",
+      `  ${home}/sign-in#reset=${made.link}`,
+      "",
+      "If you did not ask for it, you need not do anything: your password stays as it is.",
+      "",
+    ].join("\n"),
+  })
+}
+
+const finishReset: Handle<SessionDeps, PlatformTable["finishPasswordReset"]> = async (deps, call) => {
+  const { link, password, code } = call.body
+  const user = await findLinked(deps, { link, purpose: "reset" }, call.request.ip)
+  await checkSecondFactor(deps, user, code)
+  const passwordHash = await hashPassword(password)
+  const updated = await change(deps, becoming(user, deps.ids.next("ses"), call), async (scope) => {
+    const { sql, now, invalidate } = scope
+    if (!(await useOneTimeLink(sql, hashSecret(link), now))) throw badLink()
+    await lockUser(sql, user.id)
+    await endOneTimeLinks(sql, user.id)
+    for (const { id } of await revokeSessionsOfUser(sql, user.id, now)) invalidate({ table: "sessions", id })
+    await tellOrganizations(scope, user.id, { action: "user.reset_password" })
+    return await updateUser(sql, user.id, { passwordHash }, now)
+  })
+  return await signIn(deps, call, { user: updated ?? user, method: "link" })
 }
 
 type SigningIn = Pick<Call, "request" | "header">
@@ -193,7 +297,7 @@ type SigningIn = Pick<Call, "request" | "header">
 export async function signIn(
   deps: SessionDeps,
   call: SigningIn,
-  { user, method }: { readonly user: User; readonly method: SessionMethod },
+  { user, method }: { user: User; method: SessionMethod },
 ): Promise<SignedIn> {
   const id = deps.ids.next("ses")
   const started = await change(deps, becoming(user, id, call), async (scope) => {
@@ -246,10 +350,7 @@ export function giveCookie(deps: SessionDeps, call: SigningIn, { token }: Starte
 export async function startSession(
   deps: SessionDeps,
   sql: Sql,
-  {
-    session,
-    request,
-  }: { readonly session: Pick<Session, "id" | "userId" | "method">; readonly request: SigningIn["request"] },
+  { session, request }: { session: Pick<Session, "id" | "userId" | "method">; request: SigningIn["request"] },
 ): Promise<StartedSession> {
   const nowMs = deps.clock.nowMs()
   const secret = newSecret()
@@ -266,16 +367,16 @@ export async function startSession(
   return { token: `ums_${secret}`, expires_at: expiresAt.toISOString() }
 }
 
-/** A link that signs its user in once, for the first start and for users who lost their password. Ends older ones. */
+/** A link that signs its user in once, or sets a new password. Ends older ones of its purpose. */
 export async function createOneTimeLink(
   sql: Sql,
-  userId: string,
+  { userId, purpose }: Pick<OneTimeLink, "userId" | "purpose">,
   now: Date,
 ): Promise<{ readonly link: string; readonly expiresAt: Date }> {
-  await endOneTimeLinks(sql, userId)
+  await endOneTimeLinks(sql, userId, purpose)
   const link = newSecret()
-  const expiresAt = new Date(now.getTime() + linkLifetimeMs)
-  await insertOneTimeLink(sql, { tokenHash: hashSecret(link), userId, createdAt: now, expiresAt })
+  const expiresAt = new Date(now.getTime() + (purpose === "reset" ? resetLifetimeMs : linkLifetimeMs))
+  await insertOneTimeLink(sql, { tokenHash: hashSecret(link), userId, purpose, createdAt: now, expiresAt })
   return { link, expiresAt }
 }
 
@@ -285,12 +386,9 @@ export function toPerson({ id, email, name }: User): { id: string; email: string
 
 const PresentSession = row({ id: text, createdAt: timestamp, expiresAt: timestamp })
 
-async function current({ database }: SessionDeps, principal: Principal | null) {
-  const session = await PresentSession.first(
-    database,
-    "SELECT id, created_at, expires_at FROM sessions WHERE id = $1",
-    [principal?.id ?? null],
-  )
+export async function current({ database }: SessionDeps, principal: Principal | null) {
+  const session = await PresentSession.first(database)`SELECT id, created_at, expires_at FROM sessions
+    WHERE id = ${principal?.id ?? null}`
   const user = principal?.userId ? await findUser(database, principal.userId) : null
   if (!session || !user) throw sessionEnded()
   return { session, user }
@@ -300,24 +398,121 @@ const sessionEnded = (): Fault => new Fault("invalid_credentials", "Cannot find 
 
 /** The request was let in with the session, which may have been ended since. */
 async function checkValid(sql: Sql, id: string): Promise<void> {
-  const [session] = await sql.query("SELECT FROM sessions WHERE id = $1 AND revoked_at IS NULL", [id])
+  const session = await runCounted(sql)`SELECT FROM sessions WHERE id = ${id} AND revoked_at IS NULL`
   if (!session) throw sessionEnded()
 }
 
-function endOtherSessions(
+export function endOtherSessions(
   sql: Sql,
   userId: string,
-  { keptId, now }: { readonly keptId: string; readonly now: Date },
+  { keptId, now }: { keptId: string; now: Date },
 ): Promise<string[]> {
-  return text.all(
-    sql,
-    `UPDATE sessions SET revoked_at = $3 WHERE user_id = $1 AND id <> $2 AND revoked_at IS NULL RETURNING id`,
-    [userId, keptId, now],
-  )
+  return text.all(sql)`UPDATE sessions SET revoked_at = ${now}
+    WHERE user_id = ${userId} AND id <> ${keptId} AND revoked_at IS NULL RETURNING id`
 }
 
 /** Lax: a link from elsewhere opens the console signed in, but no other site's form can write with it. */
 function cookie({ secureCookies }: SessionDeps, token: string, maxAgeSeconds: number): string {
   const secure = secureCookies ? "; Secure" : ""
   return `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`
+}
+
+const minuteMs = 60_000
+/** Ten at once and then ten in a quarter of an hour. */
+const ratePerEmail: Rate = { burst: 10, intervalMs: (15 * minuteMs) / 10 }
+/** From many addresses together. Who knows the account's own addresses is not held up by it: see `countPassword`. */
+const ratePerAccount: Rate = { burst: 50, intervalMs: (15 * minuteMs) / 50 }
+/** Guesses of a code by who has the password: five at once and then five in a quarter of an hour. */
+const ratePerCode: Rate = { burst: 5, intervalMs: (15 * minuteMs) / 5 }
+/** Mails to one mailbox. */
+const ratePerReset: Rate = { burst: 3, intervalMs: 20 * minuteMs }
+const ratePerAddress: Rate = { burst: 300, intervalMs: (15 * minuteMs) / 300 }
+
+/** Slows down those who guess passwords. All refuse with `rate_limited` when there were too many. */
+interface SignInLimits {
+  /**
+   * By an address, or by the session whose user is asked; also for unknown emails, so that they cannot be told apart. Where the
+   * account has had too many, `isKnown` says whether its user has signed in from there before, and may still try.
+   */
+  countPassword(email: string, source: string, isKnown: () => Promise<boolean>): Promise<void>
+  /** After a success the count starts again. */
+  passwordMatched(email: string, source: string): void
+  /** Codes and recovery codes of a user, from wherever. */
+  countCode(userId: string): Promise<void>
+  codeMatched(userId: string): void
+  /** Mails with links, by the mailbox; also for addresses without a user. */
+  countReset(email: string, ip: string): Promise<void>
+  /** For links, tokens and single sign-on, which cannot be guessed but must not be hammered. */
+  countAttempt(ip: string): Promise<void>
+}
+
+export function createSignInLimits(limits: RateLimits): SignInLimits {
+  const take = async (key: string, rate: Rate, mayPass = async () => false): Promise<void> => {
+    const { isAllowed, retryAfterMs } = await limits.take(key, rate)
+    if (isAllowed || (await mayPass())) return
+    throw new Fault("rate_limited", "Cannot sign in: too many attempts; try again later", {
+      retryAfterMs: Math.max(1, retryAfterMs),
+    })
+  }
+  const countAttempt = async (ip: string): Promise<void> =>
+    await take(`sign-in ${networkOf(ip)}`, ratePerAddress)
+  return {
+    async countPassword(email, ip, isKnown) {
+      await countAttempt(ip)
+      await take(pair(email, ip), ratePerEmail)
+      await take(`sign-in account ${email.toLowerCase()}`, ratePerAccount, isKnown)
+    },
+    countCode: async (userId) => await take(`sign-in code ${userId}`, ratePerCode),
+    codeMatched: (userId) => limits.reset(`sign-in code ${userId}`),
+    async countReset(email, ip) {
+      await countAttempt(ip)
+      await take(`reset ${email.toLowerCase()}`, ratePerReset)
+    },
+    passwordMatched: (email, ip) => limits.reset(pair(email, ip)),
+    countAttempt,
+  }
+}
+
+const pair = (email: string, ip: string): string => `sign-in ${networkOf(ip)} ${email.toLowerCase()}`
+
+/** Argon2id is the library's default; 19 MiB, two passes and one lane are OWASP's first choice for it. */
+const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
+
+/** Each takes tens of milliseconds. */
+const waitingMax = 64
+
+let waiting = 0
+/** One thread for all: of the few that files, names and compression have too, and of the cores that decisions need. */
+let last: Promise<unknown> = Promise.resolve()
+
+export async function hashPassword(password: string): Promise<string> {
+  return await inTurn(() => hash(password, cost))
+}
+
+/** Takes as long for a user who does not exist or has no password as for one who has. */
+export async function passwordMatches(passwordHash: string | null, password: string): Promise<boolean> {
+  const matches = await inTurn(async () => await verify(passwordHash ?? (await decoyHash()), password))
+  return matches && passwordHash !== null
+}
+
+let decoy: Promise<string> | undefined
+
+async function decoyHash(): Promise<string> {
+  decoy ??= hash("a password without a user", cost)
+  return await decoy
+}
+
+async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  if (waiting >= waitingMax)
+    throw new Fault("overloaded", "Cannot check passwords now: too many are being checked; try again later", {
+      retryAfterMs: 1000,
+    })
+  waiting += 1
+  const turn = last.then(work)
+  last = turn.catch(() => undefined)
+  try {
+    return await turn
+  } finally {
+    waiting -= 1
+  }
 }

@@ -7,6 +7,8 @@ import type { Call, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { findJoinableOrganizations, insertMembership } from "../store/organizations.ts"
+import { deletePasskeys } from "../store/passkeys.ts"
+import { deleteSecondFactor } from "../store/second-factors.ts"
 import { endOneTimeLinks, revokeSessionsOfUser } from "../store/sessions.ts"
 import { ensureSetting } from "../store/settings.ts"
 import type { Sql } from "../store/sql.ts"
@@ -19,6 +21,7 @@ import {
   updateUser,
 } from "../store/users.ts"
 import { change } from "./audited-change.ts"
+import { partyOrNull } from "./check-passkey.ts"
 import { type SessionDeps, signIn, becoming, tellOrganizations } from "./sessions.ts"
 import type { SsoIdentity, SsoProvider } from "./sso-provider.ts"
 
@@ -54,7 +57,11 @@ export function singleSignOnHandlers(
     throw new Fault("not_found", "Cannot sign in this way: no single sign-on provider is configured")
   }
   return {
-    getSignInOptions: async () => ({ single_sign_on: sso !== null }),
+    getSignInOptions: async () => ({
+      single_sign_on: sso !== null,
+      passkey_origin: partyOrNull(deps)?.origin ?? null,
+      password_reset: deps.sendMail ? "mail" : "operator",
+    }),
     startSingleSignOn: async (call) => await start(deps, needed(), call),
     finishSingleSignOn: async (call) => await finish(deps, needed(), call),
   }
@@ -104,7 +111,7 @@ async function finish(
 async function userOf(
   deps: SessionDeps,
   sso: SingleSignOn,
-  { identity, call }: { readonly identity: SsoIdentity; readonly call: Pick<Call, "request"> },
+  { identity, call }: { identity: SsoIdentity; call: Pick<Call, "request"> },
 ): Promise<User | null> {
   const { issuer, subject, email, emailVerified } = identity
   const known = await findUserByIdentity(deps.database, issuer, subject)
@@ -156,7 +163,7 @@ async function joinable(sql: Sql, identity: SsoIdentity): Promise<Joining[]> {
 async function bindSsoUser(
   deps: SessionDeps,
   identity: SsoIdentity,
-  { email, call }: { readonly email: string; readonly call: Pick<Call, "request"> },
+  { email, call }: { email: string; call: Pick<Call, "request"> },
 ): Promise<User | null> {
   const user =
     (await findUserByEmail(deps.database, email)) ??
@@ -187,7 +194,7 @@ async function createSsoUser(deps: SessionDeps, identity: SsoIdentity, email: st
 async function bind(
   deps: SessionDeps,
   { issuer, subject }: SsoIdentity,
-  { user, call }: { readonly user: User; readonly call: Pick<Call, "request"> },
+  { user, call }: { user: User; call: Pick<Call, "request"> },
 ): Promise<User | null> {
   return await change(deps, becoming(user, deps.ids.next("ses"), call), async (scope) => {
     const { sql, now, invalidate } = scope
@@ -196,6 +203,8 @@ async function bind(
     if (!bound) return await findUserByIdentity(sql, issuer, subject)
     const updated = await updateUser(sql, user.id, { passwordHash: null }, now)
     await endOneTimeLinks(sql, user.id)
+    await deleteSecondFactor(sql, user.id)
+    await deletePasskeys(sql, user.id)
     for (const { id } of await revokeSessionsOfUser(sql, user.id, now)) invalidate({ table: "sessions", id })
     await tellOrganizations(scope, user.id, { action: "user.bind_sso" })
     return updated
@@ -206,7 +215,7 @@ async function bind(
 async function joinBySso(
   deps: SessionDeps,
   user: User,
-  { identity, call }: { readonly identity: SsoIdentity; readonly call: Pick<Call, "request"> },
+  { identity, call }: { identity: SsoIdentity; call: Pick<Call, "request"> },
 ): Promise<void> {
   const wanted = await joinable(deps.database, identity)
   if (wanted.length === 0) return

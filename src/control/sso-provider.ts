@@ -105,7 +105,7 @@ const isLoopback = ({ protocol, hostname }: URL): boolean =>
 async function withEmail(
   config: oidc.Configuration,
   accessToken: string,
-  { claims, groupsClaim }: { readonly claims: oidc.IDToken; readonly groupsClaim: string },
+  { claims, groupsClaim }: { claims: oidc.IDToken; groupsClaim: string },
 ): Promise<Readonly<Record<string, unknown>>> {
   const isWhole = claims["email"] !== undefined && claims[groupsClaim] !== undefined
   if (isWhole || config.serverMetadata().userinfo_endpoint === undefined) return claims

@@ -15,7 +15,7 @@ import {
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { type ChangeScope, type ControlDeps, acting, change, notFound } from "./audited-change.ts"
-import { showBudget, toBudget } from "./key-limits.ts"
+import { showBudget, showRates, toBudget } from "./key-limits.ts"
 
 export function tagBudgetHandlers(deps: ControlDeps): Handlers<typeof tagBudgetTable> {
   return {
@@ -42,14 +42,6 @@ async function showTagBudgets(sql: Sql, organizationId: string, nowMs: number): 
 }
 
 type Limits = Pick<StoredTagBudget, "budgets" | "rateLimitPerMinute" | "rateLimitBurst" | "tokensPerMinute">
-
-const showRates = (limits: Limits): Pick<TagBudget, "rate_limit" | "tokens_per_minute"> => ({
-  rate_limit:
-    limits.rateLimitPerMinute === null || limits.rateLimitBurst === null
-      ? null
-      : { requests_per_minute: limits.rateLimitPerMinute, burst: limits.rateLimitBurst },
-  tokens_per_minute: limits.tokensPerMinute === null ? null : Number(limits.tokensPerMinute),
-})
 
 interface GivenTagBudget {
   readonly key: string

@@ -1,4 +1,6 @@
 /** Fields of a record as they stand on the wire: names in snake case, times as text, counts as numbers. */
+import type { RequestFacts } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
 
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? Rest extends Uncapitalize<Rest>
@@ -34,3 +36,17 @@ function wireValue(value: unknown): unknown {
   if (typeof value === "bigint") return Number(value)
   return Array.isArray(value) ? [...value] : value
 }
+
+/** 412 when If-Match names another version; a request without the header takes what is there. */
+export function checkVersion(request: RequestFacts, version: bigint): void {
+  const given = request.header("if-match")
+  if (given === null || given.trim() === "*") return
+  const named = given.split(",").map((tag) => tag.trim().replace(/^W\//, "").replaceAll('"', ""))
+  if (named.includes(String(version))) return
+  throw new Fault(
+    "precondition_failed",
+    "Cannot change the resource: it was changed since it was read; read it again and repeat",
+  )
+}
+
+export const etag = (version: bigint): string => `"${version}"`

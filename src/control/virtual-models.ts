@@ -5,6 +5,7 @@ import {
   type VirtualModel,
   VirtualModelError,
   checkVirtual,
+  isVirtual,
   membersOf,
   ruleNameOf,
 } from "../base/virtual-models.ts"
@@ -18,11 +19,14 @@ import {
   type virtualModelTable,
   virtualModelLimits,
 } from "../contract/platform/virtual-models.ts"
+import { usdText } from "../base/money.ts"
+import { listCascadeDays } from "../store/cascade-days.ts"
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
-import { type VirtualModelRecord, listVirtualModels, virtualModels } from "../store/virtual-models.ts"
+import { listVirtualModels, type VirtualModelRecord, virtualModels } from "../store/organization-snapshot.ts"
 import { type ChangeScope, type ControlDeps, acting, change, found } from "./audited-change.ts"
-import { checkVersion } from "./etag.ts"
+import type { ModelConnector } from "./connected-models.ts"
+import { checkVersion, toWire } from "./to-wire.ts"
 import { creatorOf } from "./keys.ts"
 import { add, handlersOf, remove, replace, resource, changeView } from "./resource.ts"
 
@@ -30,7 +34,12 @@ type Table = typeof virtualModelTable
 
 interface VirtualModelDeps extends ControlDeps {
   readonly catalog: Catalog
+  /** Asks models at other servers what they can; null where no server runs. */
+  readonly connector: Pick<ModelConnector, "whyUndecided"> | null
 }
+
+/** A month of a cascade with as many stages as there can be. */
+const daysListedMax = 31 * virtualModelLimits.membersMax
 
 const resources = resource({
   type: "virtual_model",
@@ -48,12 +57,13 @@ const resources = resource({
 })
 
 export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
-  const { get, show } = handlersOf(deps, resources)
+  const { find, get, show } = handlersOf(deps, resources)
   return {
     async createVirtualModel(call) {
       const { principal, organizationId } = acting(call)
       const { name, description, ...fields } = call.body
       const rule = requireRule(fields)
+      await refuseUndecided(deps, organizationId, { name, rule })
       return await change(deps, call, async (scope) => {
         const createdBy = await creatorOf(scope.sql, principal)
         const made = { organizationId, name, description, rule, createdBy }
@@ -65,6 +75,10 @@ export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
       const { organizationId } = acting(call)
       const { description, ...fields } = call.body
       const hasRule = ruleNames.some((name) => fields[name] !== undefined)
+      if (hasRule) {
+        const { name } = await find(call, call.params.model_id)
+        await refuseUndecided(deps, organizationId, { name, rule: requireRule(fields) })
+      }
       return await change(deps, call, async (scope) => {
         const all = await lockAll(scope.sql, organizationId)
         const before = found(withId(all, call.params.model_id), resources.noun)
@@ -79,6 +93,18 @@ export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
         })
         return show(call, after)
       })
+    },
+    async listCascadeDays(call) {
+      const { organizationId } = acting(call)
+      const days = await listCascadeDays(
+        deps.database,
+        { organizationId, cascade: call.query.cascade },
+        daysListedMax,
+      )
+      return days.map(({ costTicks, ...day }) => ({
+        ...toWire(day, "day", "stage", "requests", "questions", "changed", "unanswered"),
+        cost_usd: usdText(costTicks),
+      }))
     },
     async deleteVirtualModel(call) {
       const { organizationId } = acting(call)
@@ -122,10 +148,58 @@ export async function saveVirtualModel(
   return await changeVirtualModel(deps.catalog, scope, { all, changed: { ...before, rule: made.rule } })
 }
 
+/**
+ * Refuses a cascade onto a model that cannot answer decisions. Its server is asked where that is not known yet; one that does not answer
+ * may do so when it is needed.
+ */
+export async function refuseUndecided(
+  { database, catalog, connector }: Pick<VirtualModelDeps, "database" | "catalog" | "connector">,
+  organizationId: string,
+  { name, rule }: Pick<VirtualModelRecord, "name" | "rule">,
+): Promise<void> {
+  if (!("cascade" in rule) || !connector) return
+  const saved = { name, rule, description: "" }
+  const own = (await listVirtualModels(database, organizationId)).filter((one) => one.name !== name)
+  const find = findAmong(catalog, [...own, saved])
+  try {
+    checkVirtual(find, { ...saved, enabled: true })
+  } catch (error) {
+    if (!(error instanceof VirtualModelError)) throw error
+    // What is wrong with it otherwise is said when it is saved.
+    return
+  }
+  for (const member of rule.cascade.models) {
+    const message = await undecidedAmong(find, member, connector)
+    if (message !== null)
+      throw new Fault("invalid_body", `Cannot save ${name}: ${message}`, {
+        details: [{ path: "cascade", message }],
+      })
+  }
+}
+
+async function undecidedAmong(
+  find: FindNamed,
+  name: string,
+  connector: Pick<ModelConnector, "whyUndecided">,
+): Promise<string | null> {
+  const named = find(name)
+  if (!named) return null
+  if (!isVirtual(named)) {
+    const why = await connector.whyUndecided(named.sku)
+    return why === null ? null : `${named.sku} cannot answer decisions: ${why}`
+  }
+  const { rule } = named
+  const found: (string | null)[] = []
+  for (const member of membersOf(rule)) found.push(await undecidedAmong(find, member, connector))
+  // A fallback goes on to its next model.
+  if ("fallback" in rule && found.includes(null)) return null
+  return found.find((message) => message !== null) ?? null
+}
+
 async function changeVirtualModel(
   catalog: Catalog,
   scope: ChangeScope,
-  { all, changed }: { readonly all: readonly VirtualModelRecord[]; readonly changed: VirtualModelRecord },
+  { all, changed }: { all: readonly VirtualModelRecord[]; changed: VirtualModelRecord },
 ): Promise<VirtualModelRecord> {
   const { id, description, rule } = changed
   const before = found(withId(all, id), resources.noun)

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { begin, measure } from "./admission.ts"
+import { begin, measure } from "./engine.ts"
 
 test("work is measured without being run, and has ended when its size is known", async () => {
   const seen: string[] = []

@@ -39,6 +39,10 @@ export const predicate = (question: string): Branch => ({
   noMeans: "",
 })
 
+/** Of a document. The query is the caller's and stands in the question; the document is evidence, whose instructions are not followed. */
+export const relevanceBranch = (query: string): Branch =>
+  predicate(`Does the text help to answer this query: ${query}`)
+
 /** The wording for language models, which answer with the next token; test/fixtures/prompt-texts.json has examples. */
 export function promptText(branch: Branch): string {
   const stem = `\n\nQuestion: ${branch.question}`

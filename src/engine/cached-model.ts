@@ -3,6 +3,9 @@ import type { Clock } from "../base/clock.ts"
 import type { EngineReport } from "../contract/fleet-report.ts"
 import { abortable } from "../base/peer/connection.ts"
 import { Fault } from "../contract/errors.ts"
+import type { ModelEngines } from "./engine-service.ts"
+import type { ModelFacts, ScoreEngine } from "./engine.ts"
+import type { LocalEngine } from "./generate/local-engine.ts"
 
 export interface Loadable {
   /** Of the process that has the model. */
@@ -20,7 +23,7 @@ export interface ModelSource<Engine extends Loadable> {
 }
 
 /** A model that stays in memory until it is released. */
-export interface ModelLease<Engine> {
+interface ModelLease<Engine> {
   readonly engine: Engine
   /** Idempotent. */
   readonly release: () => void
@@ -270,3 +273,32 @@ export class CachedModel<Engine extends Loadable> {
     if (--this.#leases === 0) this.#draining?.resolve()
   }
 }
+
+/** A decision model as an engine that is always there. */
+export function cachedScorer(cached: CachedModel<ScoreEngine>): ScoreEngine {
+  let facts: ModelFacts | undefined
+  return {
+    // They do not change: a model need not be in memory to be described.
+    facts: async () => (facts ??= await cached.using(async (engine) => await engine.facts())),
+    score: async (work, call) =>
+      await cached.using(async (engine) => await engine.score(work, call), call.signal),
+    vector: async (work, signal) =>
+      await cached.using(async (engine) => {
+        if (engine.vector) return await engine.vector(work, signal)
+        throw new Fault("inference_failed", "Cannot make a vector: the model is no encoder")
+      }, signal),
+    stats: () => cached.engine?.stats?.(),
+    close: async () => undefined,
+  }
+}
+
+export const cachedGenerator = (
+  cached: CachedModel<LocalEngine>,
+): NonNullable<ModelEngines["generator"]> => ({
+  generate: (work, call) => cached.streaming((engine) => engine.generate(work, call), call.signal),
+})
+
+export const cachedEmbedder = (cached: CachedModel<LocalEngine>): NonNullable<ModelEngines["embedder"]> => ({
+  embed: async (work, call) =>
+    await cached.using(async (engine) => await engine.embed(work, call), call.signal),
+})

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest"
 import { Template } from "@huggingface/jinja"
 import { defaultModelFile } from "../../test/models.ts"
-import { withoutDefaultSystem } from "./chat-template.ts"
-import { readGguf } from "./gguf.ts"
+import { readGguf, withoutDefaultSystem } from "./gguf.ts"
 
 const messages = [{ role: "user", content: "Hi" }]
 const turns = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"

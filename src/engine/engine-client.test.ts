@@ -2,23 +2,17 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { Connection } from "../base/peer/connection.ts"
 import { type Channel, PeerGone, type ToPeer } from "../base/peer/peer.ts"
-import { admitAny } from "./admission.ts"
 import { predicate } from "./branch.ts"
 import { type EngineClient, engineClient } from "./engine-client.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import {
-  type Embedded,
-  type GenerateWork,
-  type GenerationUsage,
-  type Scored,
-  noGenerationUsage,
-} from "./engine.ts"
+import { admitAny, type Embedded, type GenerationUsage, noGenerationUsage, type Scored } from "./engine.ts"
 import { sizesMsMax } from "./generate/local-engine.ts"
+import { plainWork } from "../../test/plain-work.ts"
 
 const never = new AbortController().signal
 const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
 const embedWork = { inputs: ["a"], dimensions: null }
-const generateWork = { organizationId: "o", messages: [] } as unknown as GenerateWork
+const generateWork = plainWork()
 
 const unhandled: unknown[] = []
 const note = (reason: unknown): void => void unhandled.push(reason)

@@ -1,7 +1,6 @@
 /** The engine ports over a peer that serves them: a process of this machine, restarted when it dies, or a worker elsewhere. */
 import { abortable } from "../base/peer/connection.ts"
-import { brokenAnswer } from "../base/peer/failure.ts"
-import { type Peer, type PeerStream, PeerGone } from "../base/peer/peer.ts"
+import { brokenAnswer, type Peer, PeerGone, type PeerStream } from "../base/peer/peer.ts"
 import { Supervisor, childChannel } from "../base/peer/supervisor.ts"
 import { Fault } from "../contract/errors.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
@@ -220,7 +219,7 @@ export interface ScoreProcess<Status extends EngineStats> extends ScoreEngine {
 /** Resolves when the model is loaded; rejects with a clear sentence when it cannot be. */
 export async function startScoreProcess<Status extends EngineStats>(
   options: ScoreProcessOptions,
-): Promise<Required<ScoreProcess<Status>>> {
+): Promise<Required<Omit<ScoreProcess<Status>, "sizeMost">>> {
   const { entry, open, silenceMsMax, onDeath } = options
   let status: Status | undefined
   const peer = new Supervisor<ScoreService>({

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest"
 import { predicate } from "./branch.ts"
 import { engineHandlers } from "./engine-service.ts"
-import type { GenerateWork } from "./engine.ts"
+import { plainWork } from "../../test/plain-work.ts"
 
 const never = new AbortController().signal
 
@@ -38,10 +38,9 @@ test("work whose stream is left after its size is refused at its engine", async 
   }))
   const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a")] }
   // No engine here looks at it.
-  const generateWork = { organizationId: "o", messages: [] } as unknown as GenerateWork
   const streams = [
     handlers.score({ model: "", work: scoreWork }, never),
-    handlers.generate({ model: "", work: generateWork }, never),
+    handlers.generate({ model: "", work: plainWork() }, never),
     handlers.embed({ model: "", work: { inputs: ["a"], dimensions: null } }, never),
   ]
   for (const stream of streams) {

@@ -1,10 +1,10 @@
 /** The engines of a process or worker as a peer serves them, and the process of an embedded engine, which ends itself after a failure. */
 import { inspect } from "node:util"
-import { endProcess, servePeer } from "../base/peer/connection.ts"
+import { endProcess, servePeer } from "../base/peer/serve.ts"
 import type { Handlers } from "../base/peer/peer.ts"
 import { Fault } from "../contract/errors.ts"
-import { PendingAdmission, begin } from "./admission.ts"
 import {
+  begin,
   type Embedded,
   type EmbedEngine,
   type EmbedWork,
@@ -16,11 +16,12 @@ import {
   type GenerationSizes,
   type GenerationUsage,
   type ModelFacts,
+  noGenerationUsage,
+  PendingAdmission,
   type Scored,
   type ScoreEngine,
   type ScoreWork,
   type VectorWork,
-  noGenerationUsage,
 } from "./engine.ts"
 import { gather } from "./generate/gather.ts"
 
@@ -55,7 +56,7 @@ export type GenerationItem =
 
 /** What a model can do. */
 export interface ModelEngines {
-  readonly scorer?: Pick<ScoreEngine, "score" | "vector">
+  readonly scorer?: Pick<ScoreEngine, "score" | "vector" | "sizeMost">
   readonly generator?: Pick<GenerateEngine, "generate">
   readonly embedder?: Pick<EmbedEngine, "embed">
 }

@@ -1,4 +1,5 @@
 /** The engine port: what runs a model, wherever it runs; it scores, writes text and calls functions, or embeds. */
+import type { decisionMethods } from "../contract/model-check.ts"
 import type { Branch } from "./branch.ts"
 
 /** What a model file or worker says about itself. */
@@ -44,12 +45,12 @@ export interface EvidenceVector {
 
 /**
  * How a caller accompanies its work. `admit` is called once the size of the work is known and before anything is evaluated; a
- * refusal is thrown and ends the work with it. Work that is begun anew, at another worker or in a new process, is admitted anew.
+ * refusal is thrown and ends the work with it. Scoring by a chat model also says what it may write. Work that is begun anew, at another worker or in a new process, is admitted anew.
  * Aborting ends the work before its next decode and rejects with the signal's reason.
  */
 export interface EngineCall<Size = number, Admission = void> {
   readonly signal: AbortSignal
-  readonly admit: (size: Size) => Promise<Admission>
+  readonly admit: (size: Size, outputTokensMost?: number) => Promise<Admission>
 }
 
 export interface Scored {
@@ -65,7 +66,21 @@ export interface Scored {
   readonly inputTokens: number
   /** Where the work asks for it and the engine can tell. */
   readonly reading?: EvidenceReading | undefined
+  /** What a chat model was asked besides: how much of its input was cached, and what it wrote. */
+  readonly chat?: Pick<GenerationUsage, "cachedInputTokens" | "outputTokens">
+  /** Of remote workers: how the answers were found. */
+  readonly method?: DecisionMethod
+  /** A chat model's probabilities, of which nothing says how sure it may be. */
+  readonly isUncalibrated?: boolean
+  /** What calibrated a chat model's answers: another calibration has another name. */
+  readonly calibration?: string
 }
+
+/**
+ * `native`: the worker has an endpoint for decisions. `tokens`: every branch is a prompt, answered by the likelihood of yes and no.
+ * `logprobs`: one token among labels. `schema`: JSON with a stated confidence. `text`: the same as plain text.
+ */
+export type DecisionMethod = (typeof decisionMethods)[number]
 
 /** What an engine did since its process started, and what it holds now. */
 export interface EngineStats {
@@ -80,10 +95,18 @@ export interface EngineStats {
   readonly cacheBytes: number
 }
 
+/** What scoring reads and writes at most. */
+export interface ScoreSize {
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
 /** Scores branches; throws Fault `context_length_exceeded` before it admits, `inference_failed` at any time. */
 export interface ScoreEngine {
   facts(): Promise<ModelFacts>
   score(work: ScoreWork, call: EngineCall): Promise<Scored>
+  /** Of chat models, where one question is several requests: known before any of them; null where tokens are counted. */
+  sizeMost?(work: Pick<ScoreWork, "evidence" | "branches">): ScoreSize | null
   /** Of encoders; others have no such method or reject with Fault `inference_failed`. */
   vector?(work: VectorWork, signal: AbortSignal): Promise<EvidenceVector>
   /** Of embedded engines, as their process last told; undefined before it did. */
@@ -98,10 +121,23 @@ export interface ToolCall {
   readonly arguments: string
 }
 
+/** What a message shows beside its text; only models whose workers read it get it. */
+export interface Media {
+  readonly kind: "image" | "file"
+  /** Before which character of the text it stands. */
+  readonly at: number
+  /** The worker is to fetch it from an address. */
+  readonly isRemote: boolean
+  /** As a part of OpenAI's chat, which every remote dialect speaks. */
+  readonly part: JsonObject
+}
+
 /** One turn of the conversation, as the model is to read it. */
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant" | "tool"
+  /** All of its text. */
   readonly content: string
+  readonly media?: readonly Media[]
   readonly reasoning?: string
   readonly toolCalls?: readonly ToolCall[]
   /** Which call a tool's message answers. */
@@ -239,4 +275,91 @@ export interface Embedded {
 export interface EmbedEngine {
   embed(work: EmbedWork, call: EngineCall): Promise<Embedded>
   close(): Promise<void>
+}
+
+/** Work that waits to be admitted elsewhere than where it was begun: its size goes up, and the admission comes down. */
+export class PendingAdmission<Size, Admission> {
+  readonly #size = Promise.withResolvers<Size>()
+  readonly #admission = Promise.withResolvers<Admission>()
+
+  constructor() {
+    // One that nothing waits for is refused too.
+    this.#admission.promise.catch(() => undefined)
+  }
+
+  /** Of the work's call. What was granted holds for work that is begun anew. */
+  readonly admit = async (size: Size): Promise<Admission> => {
+    this.#size.resolve(size)
+    return await this.#admission.promise
+  }
+
+  /** Rejects with the failure of work that ends before it asks. */
+  async size(work: Promise<unknown>): Promise<Size> {
+    const unasked = work.then(() => {
+      throw new Error("Cannot run the work: the engine did not say its size")
+    })
+    return await Promise.race([this.#size.promise, unasked])
+  }
+
+  grant(admission: Admission): void {
+    this.#admission.resolve(admission)
+  }
+
+  /** After a grant it does nothing. */
+  refuse(reason: unknown = new Error("The work was not admitted")): void {
+    this.#admission.reject(reason)
+  }
+}
+
+/** For work that costs nothing, or was reserved before. */
+export const admitAny = async (): Promise<void> => await Promise.resolve()
+
+/** The size of work, of which nothing is evaluated. */
+export async function measure<Size>(
+  run: (admit: (size: Size) => Promise<never>) => Promise<unknown>,
+): Promise<Size> {
+  const admission = new PendingAdmission<Size, never>()
+  const work = run(admission.admit)
+  try {
+    return await admission.size(work)
+  } finally {
+    admission.refuse()
+    // It has ended when its size is told, so that what it held is free.
+    await work.catch(() => undefined)
+  }
+}
+
+interface Begun<Event> {
+  readonly first: Promise<IteratorResult<Event, unknown>>
+  /** All of them, the first too. */
+  readonly events: AsyncIterableIterator<Event>
+}
+
+/** Asks for the first event before anything reads them: a generation admits on its way there. */
+export function begin<Event>(source: AsyncIterable<Event>): Begun<Event> {
+  const events = source[Symbol.asyncIterator]()
+  const first = events.next()
+  // Read or not, its failure is handled.
+  first.catch(() => undefined)
+  let unread: typeof first | null = first
+  return {
+    first,
+    events: {
+      next: async () => {
+        const step = unread ?? events.next()
+        unread = null
+        return await step
+      },
+      return: async () => (await events.return?.()) ?? { done: true, value: undefined },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    },
+  }
+}
+
+/** Vectors of length one. */
+export function normalised(values: readonly number[]): Float32Array {
+  const length = Math.sqrt(values.reduce((sum, value) => sum + value * value, 0))
+  return Float32Array.from(values, (value) => (length === 0 ? 0 : value / length))
 }

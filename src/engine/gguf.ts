@@ -1,8 +1,6 @@
 /** Reads what a GGUF file says about itself, without loading it and without trusting it. */
-import type { FileHandle } from "node:fs/promises"
-import { open } from "node:fs/promises"
+import { type FileHandle, open } from "node:fs/promises"
 import type { ModelFacts } from "./engine.ts"
-import { withoutDefaultSystem } from "./chat-template.ts"
 
 const WINDOW_BYTES = 1 << 20
 const STRING_BYTES_MAX = 16 << 20
@@ -320,3 +318,10 @@ class Reader {
     return (await this.bytes(await this.count(STRING_BYTES_MAX))).toString("utf8")
   }
 }
+
+/** As the templates of SmolLM2 and its kin write it, before the first message. */
+const DEFAULT_SYSTEM_TURN =
+  /\{%-?\s*if loop\.first and messages\[0\]\['role'\] != 'system'\s*-?%\}\{\{.*?\}\}\{%-?\s*endif\s*-?%\}/s
+
+/** What neither the caller nor the evidence says is not said to the model: SmolLM2 of 135M answers in French after its own system turn. */
+export const withoutDefaultSystem = (template: string): string => template.replace(DEFAULT_SYSTEM_TURN, "")

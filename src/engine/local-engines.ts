@@ -2,10 +2,9 @@
 import { stat } from "node:fs/promises"
 import { type Model, isEncoderFile } from "../base/catalog.ts"
 import type { EngineReport } from "../contract/fleet-report.ts"
-import { Fault } from "../contract/errors.ts"
 import type { ModelEngines } from "./engine-service.ts"
-import type { CachedModel } from "./cached-model.ts"
-import type { ModelFacts, ScoreEngine } from "./engine.ts"
+import { type CachedModel, cachedEmbedder, cachedGenerator, cachedScorer } from "./cached-model.ts"
+import type { ScoreEngine } from "./engine.ts"
 import type { LocalEngine } from "./generate/local-engine.ts"
 import { ModelCache, type ModelCacheSettings } from "./model-cache.ts"
 
@@ -80,32 +79,6 @@ export function openLocalEngines(deps: LocalEngineDeps): LocalEngines {
     close: async () => await cache.close(),
   }
 }
-
-function cachedScorer(cached: CachedModel<ScoreEngine>): ScoreEngine {
-  let facts: ModelFacts | undefined
-  return {
-    // They do not change: a model need not be in memory to be described.
-    facts: async () => (facts ??= await cached.using(async (engine) => await engine.facts())),
-    score: async (work, call) =>
-      await cached.using(async (engine) => await engine.score(work, call), call.signal),
-    vector: async (work, signal) =>
-      await cached.using(async (engine) => {
-        if (engine.vector) return await engine.vector(work, signal)
-        throw new Fault("inference_failed", "Cannot make a vector: the model is no encoder")
-      }, signal),
-    stats: () => cached.engine?.stats?.(),
-    close: async () => undefined,
-  }
-}
-
-const cachedGenerator = (cached: CachedModel<LocalEngine>): NonNullable<ModelEngines["generator"]> => ({
-  generate: (work, call) => cached.streaming((engine) => engine.generate(work, call), call.signal),
-})
-
-const cachedEmbedder = (cached: CachedModel<LocalEngine>): NonNullable<ModelEngines["embedder"]> => ({
-  embed: async (work, call) =>
-    await cached.using(async (engine) => await engine.embed(work, call), call.signal),
-})
 
 function known<Value>(values: Map<string, Value>, key: string, make: () => Value): Value {
   const value = values.get(key) ?? make()

@@ -1,6 +1,6 @@
 /** Which models stay in memory, with engines that only count. */
 import { expect, test } from "vitest"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { silentLog } from "../base/log.ts"
 import type { CachedModel } from "./cached-model.ts"
 import { ModelCache } from "./model-cache.ts"

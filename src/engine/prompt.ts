@@ -46,3 +46,13 @@ function render(template: string, source: TemplateSource): string {
     throw new Error("Cannot render the model's chat template with one user message", { cause: error })
   }
 }
+
+/** Texts that look like special tokens of a chat template; cut in two, neither half is one. */
+export const specialLooking = /<[^<>\s]{1,64}>|\[\/?[A-Z_]{2,32}\]/g
+
+/** The same JSON, in which no string holds what a tokenizer could take for a special token. */
+export const escapeSpecialTokens = (json: string): string =>
+  json.replaceAll(
+    specialLooking,
+    (text) => `\\u${text.charCodeAt(0).toString(16).padStart(4, "0")}${text.slice(1)}`,
+  )

@@ -4,34 +4,34 @@
  */
 import { isEncoderFile } from "../base/catalog.ts"
 import { usdText } from "../base/money.ts"
-import { type Call, type Handlers, costHeader } from "../contract/endpoint.ts"
+import type { AnswerVerdict } from "../contract/decisions.ts"
+import { type Call, costHeader, type Handlers } from "../contract/endpoint.ts"
 import { warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreWork } from "../engine/engine.ts"
-import type { Classification, Wire } from "./classification/classification.ts"
-import { isForeign } from "./classification/language.ts"
-import { lowestConfidence } from "./classification/verdict.ts"
-import { type Compatibility, createDecode, decisionsAnswer, systemOneAnswer } from "./classification/wire.ts"
-import { askedContent, plainEnd } from "./content/request-content.ts"
+import { type Classification, lowestConfidence, type Wire } from "./classification/classification.ts"
+import { type Compatibility, createDecode } from "./classification/decode.ts"
+import { decisionsAnswer, type Judged, systemOneAnswer } from "./classification/wire.ts"
 import type { ContentEnd } from "./content/content-logger.ts"
-import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
-import type { ModelResolver, Resolved } from "./organization-access.ts"
-import type { SequenceDescription } from "./sequence-record.ts"
-import type { ScoreDeps } from "./cascade-stages.ts"
+import { askedContent, plainEnd } from "./content/request-content.ts"
 import {
-  type PlainAnswer,
-  type StageReader,
-  type StagedAnswers,
   joinMargins,
+  type PlainAnswer,
   plainReader,
   scoreStages,
+  type StagedAnswers,
+  type StageReader,
 } from "./decision-stages.ts"
+import type { ScoreDeps } from "./score.ts"
+import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
+import type { ModelResolver, Resolved } from "./organization-access.ts"
+import type { SequenceDescription } from "./meter.ts"
 
 export interface DecideDeps extends ScoreDeps, MeteredDeps {
   readonly models: Pick<ModelResolver, "resolve">
 }
 
-export interface ClassifyDeps extends DecideDeps {
+interface ClassifyDeps extends DecideDeps {
   readonly compatibility: Compatibility
   readonly sets: SetPolicies
 }
@@ -53,6 +53,8 @@ export interface DecisionPolicy<Answer extends PlainAnswer = PlainAnswer> {
   readonly description: SequenceDescription
   /** Throws Fault where the margins of these models cannot be read. */
   reader(resolved: Resolved): StageReader<Answer>
+  /** What is said of each answer in the body beside it. */
+  verdicts?(answers: readonly Answer[]): readonly AnswerVerdict[]
   /** Adds to the record and the headers what is said besides the answers. */
   tell?(call: MeteredCall, answers: readonly Answer[]): void
   content(call: MeteredCall, decided: Decided<Answer>): ContentEnd
@@ -60,7 +62,7 @@ export interface DecisionPolicy<Answer extends PlainAnswer = PlainAnswer> {
   recorded?(call: MeteredCall, decided: Decided<Answer>, isKept: boolean): void
 }
 
-export interface Decided<Answer extends PlainAnswer = PlainAnswer> extends StagedAnswers<Answer> {
+interface Decided<Answer extends PlainAnswer = PlainAnswer> extends StagedAnswers<Answer> {
   /** Of all branches. */
   readonly margins: Float64Array
 }
@@ -74,7 +76,7 @@ export function classificationHandlers(
   const classify = async <Answer>(
     wire: Wire,
     asker: BytesCall,
-    answer: (classification: Classification, margins: Float64Array, inputTokens: number) => Answer,
+    answer: (classification: Judged, margins: Float64Array, inputTokens: number) => Answer,
   ): Promise<Answer> =>
     await runMetered(deps, { callSource: wire, asker }, async (call) => {
       const { organizationId, request, sequence } = call
@@ -89,8 +91,13 @@ export function classificationHandlers(
       sequence.name(asked.model)
       const isOfSet = asked.questionNames !== null
       const policy = isOfSet ? await deps.sets.policyFor(organizationId, asked) : plainPolicy(asked)
-      const { margins, usage } = await decide(deps, call, policy)
-      return answer(policy.classification, margins, usage.inputTokens)
+      const { answers, margins, usage } = await decide(deps, call, policy)
+      const verdicts = policy.verdicts?.(answers) ?? null
+      return answer(
+        { ...policy.classification, verdicts },
+        margins,
+        usage.inputTokens + usage.cachedInputTokens,
+      )
     })
   return {
     createDecision: async (call) => await classify("decisions", call, decisionsAnswer),
@@ -138,3 +145,32 @@ const plainPolicy = (classification: Classification): DecisionPolicy => ({
   reader: () => plainReader(classification.questions),
   content: (_, { model, margins }) => plainEnd(model.sku, classification.questions, margins),
 })
+
+/** Of a long text the beginning tells. */
+const CHARACTERS_MAX = 4_000
+/** Fewer words tell nothing: a name, a code. */
+const WORDS_MIN = 4
+const WORD = /\p{L}+/gu
+const LATIN = /^\p{Script=Latin}/u
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(" "))
+const ENGLISH = words(
+  "the of and to in is a an for it that you i not on with this my was are be have has had we he she they at as by from or but if what how when who which can will would do does did please there their your our its no yes been were about than then",
+)
+/** The commonest of the larger languages in Latin letters, without those that English has too. */
+const OTHERS = words(
+  "der die das und ist nicht ich ein eine zu mit den auf für von sie wir es wie auch dem im le la les et est pas je un une des du pour que qui dans vous nous il elle sur avec au ne ce el los las y es una por con para se lo del su pero como muy al está de het een niet van voor met maar ik zijn di che non per sono mi o os não um uma com eu em na foi och att det som är jag inte på w nie się jest do z że to ve bir bu için çok da ne değil og ikke jeg dan yang tidak ini itu của và là không",
+)
+
+/** True where most letters are of another script, or most words that every text has are of other languages. */
+export function isForeign(text: string): boolean {
+  const found = text.slice(0, CHARACTERS_MAX).toLowerCase().match(WORD) ?? []
+  const latin = found.filter((word) => LATIN.test(word))
+  if (letters(latin) * 2 < letters(found)) return true
+  if (latin.length < WORDS_MIN) return false
+  const english = latin.filter((word) => ENGLISH.has(word)).length
+  const other = latin.filter((word) => OTHERS.has(word) && !ENGLISH.has(word)).length
+  return other > 1 && other > 2 * english
+}
+
+const letters = (some: readonly string[]): number => some.reduce((sum, word) => sum + word.length, 0)

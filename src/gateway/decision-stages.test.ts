@@ -1,36 +1,34 @@
 import { once } from "node:events"
 import { expect, test } from "vitest"
+import { inferenceCall, routedTo, testModel } from "../../test/in-memory-gateway.ts"
 import type { Model } from "../base/catalog.ts"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
 import { usdText } from "../base/money.ts"
 import { RateLimiter } from "../base/rate-limiter.ts"
 import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import { Fault } from "../contract/errors.ts"
-import type { EngineCall } from "../engine/engine.ts"
 import { predicate } from "../engine/branch.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Question } from "./classification/classification.ts"
-import { createMeter } from "./meter.ts"
-import { type Asker, runMetered } from "./metered-call.ts"
-import { noUsage } from "./sequence-record.ts"
+import { createMeter, noUsage } from "./meter.ts"
+import { runMetered } from "./metered-call.ts"
 import type { Resolved } from "./organization-access.ts"
 import { setReader } from "./question-sets/policy.ts"
-import { type StagedRequest, type StageReader, plainReader, scoreStages } from "./decision-stages.ts"
-import { tokensMost } from "./cascade-stages.ts"
+import { plainReader, scoreStages, type PlainAnswer, type StageReader } from "./decision-stages.ts"
+import type { StagedRequest } from "./further-stages.ts"
+import { type ScoreDeps, tokensMost } from "./score.ts"
 
 const model = (sku: string, inputTokenTicks: bigint): Model =>
-  ({
-    sku,
-    prices: { inputTokenTicks, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n },
-  }) as Model
+  testModel({ sku, prices: { ...testModel().prices, inputTokenTicks } })
 
 const cascade: CascadeRule = {
   models: ["first", "next"],
   thresholds: { predicate: 1, choice: 1, score: 1 },
   on_failure: "answer",
   cost_max_usd: null,
+  cost_max_day_usd: null,
   latency_max_ms: null,
 }
 const question: Question = { type: "predicate", name: "late", instructions: "Is it late?" } as Question
@@ -40,7 +38,7 @@ const inputTokens = 10
 const most = BigInt(tokensMost(work))
 
 /** Runs stages with so much credit; models that are named so fail when they run. */
-async function run<Answer>(
+async function run<Answer extends PlainAnswer>(
   stages: Resolved["stages"],
   reader: StageReader<Answer>,
   {
@@ -49,14 +47,28 @@ async function run<Answer>(
     rule = cascade,
     hanging = [],
     isCharged = true,
+    dayTicks = 1_000_000n,
   }: {
     readonly failing: readonly string[]
     readonly creditTicks: bigint
     readonly rule?: CascadeRule
     readonly hanging?: readonly string[]
     readonly isCharged?: boolean
+    /** What the day has left. */
+    readonly dayTicks?: bigint
   },
 ) {
+  const counted: string[] = []
+  let heldTicks = 0n
+  const cascadeDays: ScoreDeps["cascadeDays"] = {
+    count: ({ stage, questions, changed = 0, unanswered = 0, costTicks }) =>
+      void counted.push(`${stage}: ${questions} asked, ${changed} changed, ${unanswered} left, ${costTicks}`),
+    hold: async (_, mostTicks) => {
+      if (heldTicks + mostTicks > dayTicks) return null
+      heldTicks += mostTicks
+      return (costTicks) => void (heldTicks += costTicks - mostTicks)
+    },
+  }
   const records: SequenceRecord[] = []
   const warnings: string[] = []
   const clock = new ManualClock(0)
@@ -85,28 +97,22 @@ async function run<Answer>(
     log: silentLog,
     observe: () => undefined,
   })
-  const { signal } = new AbortController()
-  const asker = {
-    principal: { kind: "key", id: "key_1" },
-    membership: { organizationId: "org_1" },
-    request: { id: "req_1", ip: "127.0.0.1", userAgent: null, startedMs: 0, header: () => null, signal },
-    header: (name: string, value: string) => {
-      if (name === "x-umpire-warning") warnings.push(value)
-    },
-  } as unknown as Asker
+  const asker = inferenceCall(undefined, (name, value) => {
+    if (name === "x-umpire-warning") warnings.push(value)
+  })
   const router = {
-    open: async ({ model: sku }: { readonly model: string }) => ({
-      score: async (_: unknown, { signal, admit }: EngineCall) => {
-        await admit(inputTokens)
-        if (hanging.includes(sku)) await once(signal, "abort")
-        signal.throwIfAborted()
-        if (failing.includes(sku)) throw new Fault("inference_failed", "Cannot run the request")
-        return { margins: new Float64Array([1]), inputTokens }
-      },
-      close: () => undefined,
-    }),
+    open: async ({ model: sku }: { readonly model: string }) =>
+      routedTo({
+        score: async (_, { signal, admit }) => {
+          await admit(inputTokens)
+          if (hanging.includes(sku)) await once(signal, "abort")
+          signal.throwIfAborted()
+          if (failing.includes(sku)) throw new Fault("inference_failed", "Cannot run the request")
+          return { margins: new Float64Array([sku === "contrary" ? -1 : 1]), inputTokens }
+        },
+      }),
   }
-  const parts = { router, clock, timeoutMs: 1000 } as unknown as Parameters<typeof scoreStages>[0]
+  const deps = { router, clock, timeoutMs: 1000, cascadeDays }
   const request = {
     ...work,
     resolved: {
@@ -120,12 +126,12 @@ async function run<Answer>(
     isCharged,
   } satisfies Omit<StagedRequest, "call">
   const { answers } = await runMetered({ meter }, { callSource: "decisions", asker }, async (call) => {
-    const staged = await scoreStages(parts, { ...request, call }, reader)
+    const staged = await scoreStages(deps, { ...request, call }, reader)
     await call.succeed(noUsage)
     return staged
   })
   const costs = records[0]?.stages?.map((stage) => `${stage.model} ${stage.result} ${stage.cost_ticks}`)
-  return { answers, costs, warnings }
+  return { answers, costs, warnings, counted, heldTicks }
 }
 
 const reader = plainReader([question])
@@ -156,6 +162,22 @@ test("a stage that is cut when the time is up is free, and the answers before it
   expect(costs).toEqual(["first success 10", "next budget_spent 0"])
   expect(warnings).toEqual(["next;code=budget_spent;questions=1"])
   expect(answers.map(({ margins }) => [...margins])).toEqual([[1]])
+})
+
+test("what is sent on is counted with what it changed, and a day whose budget is spent leaves the answers as they are", async () => {
+  const rule = { ...cascade, cost_max_day_usd: "1" }
+  const given = { failing: ["away"], creditTicks: 1_000_000n, rule }
+  const agreeing = await run([[model("first", 1n)], [model("next", 1n)]], reader, given)
+  expect(agreeing.counted).toEqual(["0: 1 asked, 0 changed, 0 left, 10", "1: 1 asked, 0 changed, 0 left, 10"])
+  expect(agreeing.heldTicks).toBe(10n)
+  const stages = [[model("first", 1n)], [model("away", 5n), model("contrary", 2n)]] as const
+  const changing = await run(stages, reader, given)
+  expect(changing.counted[1]).toBe("1: 1 asked, 1 changed, 0 left, 20")
+  expect(changing.heldTicks).toBe(20n)
+  const spent = await run(stages, reader, { ...given, dayTicks: 19n })
+  expect(spent.counted[1]).toBe("1: 0 asked, 0 changed, 1 left, 0")
+  expect(spent.warnings).toEqual(["contrary;code=budget_spent;questions=1"])
+  expect(spent.heldTicks).toBe(0n)
 })
 
 test("what is not charged asks a further model only up to the most that the request may cost", async () => {

@@ -3,28 +3,18 @@
  * only what is still doubtful; what a model was sure of is not asked again, so its answer is that of the model alone. A reader
  * makes answers of margins, and says what is doubtful about them.
  */
-import { elementAt } from "../base/lists.ts"
 import type { Model } from "../base/catalog.ts"
-import { type Ticks, ticksOfUsd } from "../base/money.ts"
+import { elementAt } from "../base/lists.ts"
+import type { Ticks } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
-import { type CascadeRule, stagesHeader, warningHeader } from "../contract/platform/virtual-models.ts"
-import type { Branch } from "../engine/branch.ts"
+import { type CascadeRule, uncalibratedHeader } from "../contract/platform/virtual-models.ts"
 import type { EvidenceReading } from "../engine/engine.ts"
 import { answerConfidence } from "../scoring/teach/apply.ts"
-import type { RecordedStage } from "../store/journal/record.ts"
-import { type Question, branchCount, marginsOf } from "./classification/classification.ts"
-import type { Resolved } from "./organization-access.ts"
-import { isShortOfCredit } from "./reservations.ts"
-import { type Usage, costOf, noUsage } from "./sequence-record.ts"
-import {
-  type AskStage,
-  type ScoreDeps,
-  type ScoreRequest,
-  type StageAnswer,
-  firstThatServes,
-  scoreAt,
-  tokensMost,
-} from "./cascade-stages.ts"
+import { marginsOf, type Question } from "./classification/classification.ts"
+import { type AskStage, FurtherStages, type StageAnswer, type StagedRequest } from "./further-stages.ts"
+import { costOf, type Usage } from "./meter.ts"
+import { score, type ScoreDeps, type ScoreRequest } from "./score.ts"
+import { firstThatServes, headerToken, tellStages } from "./stages.ts"
 
 /** What is made of the margins of a question, and whether another model should be asked. */
 export interface StageReader<Answer> {
@@ -43,6 +33,8 @@ interface ReadStage {
 export interface StagedAnswers<Answer> {
   /** One for each question, of the last stage that was asked it. */
   readonly answers: readonly Answer[]
+  /** Who gave each of them. */
+  readonly answeredBy: readonly AnsweredBy[]
   /** Of the last stage that answered. */
   readonly usage: Usage
   readonly model: Model
@@ -50,12 +42,15 @@ export interface StagedAnswers<Answer> {
   readonly costTicks: Ticks
 }
 
-export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
-  readonly resolved: Resolved
-  readonly questions: readonly Question[]
+interface AnsweredBy {
+  readonly model: Model
+  /** From zero. */
+  readonly stage: number
+  /** Of what the stage cost, a part as large as that of any question that it was asked. */
+  readonly costTicks: Ticks
 }
 
-export async function scoreStages<Answer>(
+export async function scoreStages<Answer extends PlainAnswer>(
   deps: ScoreDeps,
   request: StagedRequest,
   reader: StageReader<Answer>,
@@ -93,14 +88,20 @@ export async function scoreStages<Answer>(
   const first = await askStage({ models: firstStage, questions: all.length, admit }, signal)
   const reading = { reading: first.scored.reading, isFirst: first.model === firstStage[0], stage: 0 }
   const answers = [...reader.read(all, first.scored.margins, reading)]
+  const answeredBy = all.map(() => answeredOf(first, 0, all.length))
   if (virtual === null) {
     const { usage } = first.scored
-    return { answers, usage, model: first.model, costTicks: costOf(first.model.prices, usage) }
+    return { answers, answeredBy, usage, model: first.model, costTicks: costOf(first.model.prices, usage) }
   }
   sequence.endStage("success", first.scored.usage)
   let last = first
   if (further && cascade) {
     further.countAnswered(first)
+    further.tell({
+      stage: 0,
+      questions: all.length,
+      costTicks: costOf(first.model.prices, first.scored.usage),
+    })
     const isDoubtful = (at: number): boolean => reader.isDoubtful(elementAt(answers, at), at, cascade)
     let doubtful = all.filter(isDoubtful)
     for (let stage = 0; stage < later.length && doubtful.length > 0; stage++) {
@@ -112,19 +113,42 @@ export async function scoreStages<Answer>(
         isFirst: false,
         stage: stage + 1,
       })
-      for (const [index, at] of doubtful.entries()) answers[at] = elementAt(read, index)
+      further.tellAnswered(stage + 1, answered, {
+        questions: doubtful.length,
+        changed: doubtful.filter((at, index) => hasChanged(elementAt(answers, at), elementAt(read, index)))
+          .length,
+      })
+      for (const [index, at] of doubtful.entries()) {
+        answers[at] = elementAt(read, index)
+        answeredBy[at] = answeredOf(answered, stage + 1, doubtful.length)
+      }
       doubtful = doubtful.filter(isDoubtful)
     }
   }
   sequence.name(last.model.sku)
   sequence.describe({ branches: request.branches.length })
   tellStages((name, value) => call.header(name, value), sequence.stages)
-  return { answers, usage: last.scored.usage, model: last.model, costTicks: sequence.spentTicks }
+  const { usage } = last.scored
+  return { answers, answeredBy, usage, model: last.model, costTicks: sequence.spentTicks }
 }
+
+const answeredOf = ({ model, scored }: StageAnswer, stage: number, questions: number): AnsweredBy => ({
+  model,
+  stage,
+  costTicks: costOf(model.prices, scored.usage) / BigInt(questions),
+})
 
 export interface PlainAnswer {
   readonly margins: Float64Array
 }
+
+/** Whether another model found another answer the most probable: one margin is that of a yes, several are those of options or levels. */
+function hasChanged({ margins: before }: PlainAnswer, { margins: after }: PlainAnswer): boolean {
+  return winnerOf(before) !== winnerOf(after)
+}
+
+const winnerOf = (margins: Float64Array): number =>
+  margins.length === 1 ? Number((margins[0] ?? 0) >= 0) : margins.indexOf(Math.max(...margins))
 
 export function plainReader(questions: readonly Question[]): StageReader<PlainAnswer> {
   return {
@@ -150,173 +174,14 @@ export function joinMargins(answers: readonly PlainAnswer[]): Float64Array {
   return joined
 }
 
-/** A stage of which nothing more is asked: the budget is spent. Not an error of the stage. */
-class BudgetSpent extends Error {}
-
-interface FurtherDeps extends Pick<ScoreDeps, "clock" | "timeoutMs"> {
-  readonly request: StagedRequest
-  readonly cascade: CascadeRule
-  readonly stages: Resolved["stages"][number][]
-  readonly askStage: AskStage
-}
-
-export class FurtherStages {
-  readonly #deps: FurtherDeps
-  readonly #costMax: Ticks | null
-  /** Why no further stage can be paid. */
-  #unpaid: Fault | null = null
-  /** What the stages that answered cost, also where it is not charged. */
-  #spentTicks: Ticks = 0n
-
-  constructor(deps: FurtherDeps) {
-    const { cost_max_usd } = deps.cascade
-    this.#deps = deps
-    this.#costMax = cost_max_usd === null ? null : ticksOfUsd(cost_max_usd)
-  }
-
-  /** Reserves what the first stage costs and the most that all others can; without enough credit, and if so configured, the first alone. */
-  async reserveAll(model: Model, most: Usage): Promise<void> {
-    const {
-      isCharged,
-      call: { sequence },
-    } = this.#deps.request
-    if (!isCharged) return sequence.name(model.sku)
-    const own = costOf(model.prices, most)
-    // Of a model of the first stage that was dearer, and failed.
-    this.#unpaid = null
-    try {
-      await sequence.reserve(model, most, this.#mostTicks(0, own))
-    } catch (error) {
-      const isShort = isShortOfCredit(error)
-      if (!isShort || this.#deps.cascade.on_failure === "error") throw error
-      await sequence.reserve(model, most)
-      this.#unpaid = error
-    }
-  }
-
-  countAnswered({ model, scored }: StageAnswer): void {
-    this.#spentTicks += costOf(model.prices, scored.usage)
-  }
-
-  /** Null where the answers so far stand: the budget is spent, or the stage failed and its failure is only told. */
-  async ask(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer | null> {
-    const { call } = this.#deps.request
-    const { sequence } = call
-    try {
-      const answered = await this.#run(stage, at, signal)
-      sequence.endStage("success", answered.scored.usage)
-      this.countAnswered(answered)
-      return answered
-    } catch (error) {
-      signal.throwIfAborted()
-      const isSpent = error instanceof BudgetSpent
-      const code = isSpent ? "budget_spent" : error instanceof Fault ? error.code : "internal"
-      sequence.endStage(code, noUsage)
-      if (!isSpent && (this.#deps.cascade.on_failure === "error" || !(error instanceof Fault))) throw error
-      const model = this.#deps.stages[stage]?.at(-1)?.sku ?? ""
-      call.header(warningHeader, `${headerToken(model)};code=${code};questions=${at.length}`)
-      return null
-    }
-  }
-
-  async #run(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer> {
-    if (this.#unpaid) throw this.#unpaid
-    const leftMs = this.#leftMs()
-    if (leftMs !== null && leftMs <= 0) throw new BudgetSpent()
-    const timer = leftMs === null ? null : AbortSignal.timeout(Math.ceil(leftMs))
-    const either = timer ? AbortSignal.any([signal, timer]) : signal
-    try {
-      return await this.#deps.askStage(
-        {
-          models: this.#deps.stages[stage] ?? [],
-          questions: at.length,
-          branches: this.#branchesOf(at),
-          // Vectors are of the first stage; the version tells whether what was fitted fits this one.
-          reading: this.#deps.request.reading && { vector: false },
-          admit: (model, most) => this.#admit(stage, model, most),
-        },
-        either,
-      )
-    } catch (error) {
-      if (signal.aborted || timer?.aborted !== true) throw error
-      throw new BudgetSpent()
-    }
-  }
-
-  async #admit(stage: number, model: Model, most: Usage): Promise<void> {
-    const {
-      isCharged,
-      call: { sequence },
-    } = this.#deps.request
-    const own = costOf(model.prices, most)
-    const spent = this.#spentTicks + own
-    if (this.#costMax !== null && spent > this.#costMax) throw new BudgetSpent()
-    if (!isCharged) return sequence.name(model.sku)
-    const models: readonly Model[] = this.#deps.stages[stage] ?? []
-    const next = this.#dearest(models.slice(models.indexOf(model) + 1))
-    // Where it fails it is free, and one that is dearer may answer instead.
-    const dearer = next > own ? next - own : 0n
-    await sequence.admitStage(model, most, this.#mostTicks(stage + 1, spent, dearer))
-  }
-
-  /** The most that stages from this one on can cost when so much is spent, and so much more may be. */
-  #mostTicks(from: number, spent: Ticks, more: Ticks = 0n): Ticks {
-    const sum = this.#deps.stages.slice(from).reduce((total, models) => total + this.#dearest(models), more)
-    if (this.#costMax === null) return sum
-    const left = this.#costMax > spent ? this.#costMax - spent : 0n
-    return sum < left ? sum : left
-  }
-
-  /** What the dearest of the models can cost: asked everything. */
-  #dearest(models: readonly Model[]): Ticks {
-    const { evidence, branches } = this.#deps.request
-    const inputTokens = tokensMost({ evidence, branches })
-    const most = { ...noUsage, inputTokens, executionMs: this.#deps.timeoutMs }
-    return models.reduce((dearest, { prices }) => {
-      const ticks = costOf(prices, most)
-      return ticks > dearest ? ticks : dearest
-    }, 0n)
-  }
-
-  #leftMs(): number | null {
-    const { latency_max_ms } = this.#deps.cascade
-    return latency_max_ms === null
-      ? null
-      : latency_max_ms - (this.#deps.clock.nowMs() - this.#deps.request.call.request.startedMs)
-  }
-
-  /** The branches of some of the questions, in their order. */
-  #branchesOf(at: readonly number[]): Branch[] {
-    const { questions, branches } = this.#deps.request
-    const wanted = new Set(at)
-    let start = 0
-    return questions.flatMap((question, index) => {
-      const end = start + branchCount(question)
-      const own = wanted.has(index) ? branches.slice(start, end) : []
-      start = end
-      return own
-    })
-  }
-}
-
-/** `answering` is the model whose stage is still open. */
-export function tellStages(
-  header: (name: string, value: string) => void,
-  stages: readonly RecordedStage[],
-  answering: Model | null = null,
-): void {
-  const told = stages.map(({ model, result, questions, ms, ...used }) =>
-    [
-      headerToken(model),
-      `result=${result}`,
-      ...(questions === null ? [] : [`questions=${questions}`]),
-      `tokens=${used.input_tokens + used.cached_input_tokens + used.output_tokens}`,
-      `ms=${ms}`,
-    ].join(";"),
+/** Another model may know how many margins were asked for. */
+async function scoreAt(deps: ScoreDeps, request: ScoreRequest, signal: AbortSignal): Promise<StageAnswer> {
+  const { model, branches } = request
+  const scored = await score(deps, request, signal)
+  if (scored.isUncalibrated) request.call.header(uncalibratedHeader, headerToken(model.sku))
+  if (scored.margins.length === branches.length) return { model, scored }
+  throw new Fault(
+    "invalid_worker_response",
+    `Cannot read the scores: ${scored.margins.length} margins came back for ${branches.length} branches; send the request again`,
   )
-  header(stagesHeader, [...told, ...(answering ? [headerToken(answering.sku)] : [])].join(", "))
 }
-
-/** Names may have letters of any alphabet; headers may not. */
-export const headerToken = (name: string): string =>
-  name.replaceAll(/[^A-Za-z0-9._/:-]/gu, (character) => encodeURIComponent(character))

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest"
-import { ManualClock } from "../base/clock.ts"
+import { keyPrincipal, organizationId, requestFacts } from "../../test/in-memory-gateway.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
 import { RateLimiter } from "../base/rate-limiter.ts"
@@ -7,10 +8,9 @@ import type { KeyLimits } from "../contract/access.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
-import { type MeterDeps, type Sequence, createMeter, failureOf, success } from "./meter.ts"
+import { createMeter, failureOf, type MeterDeps, noUsage, type Sequence, success } from "./meter.ts"
 import { modelNamedIn } from "./metered-call.ts"
 import type { MatchedTagBudget } from "./reservations.ts"
-import { noUsage } from "./sequence-record.ts"
 
 const prices = { inputTokenTicks: 2n, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n }
 const model = { sku: "m", prices } as Parameters<Sequence["reserve"]>[0]
@@ -62,19 +62,8 @@ function meter(changes: {
     log: silentLog,
     observe: () => undefined,
   } satisfies MeterDeps
-  const request = {
-    id: "req_1",
-    ip: "127.0.0.1",
-    userAgent: null,
-    startedMs: 1_800_000_000_000,
-    ...changes.request,
-  }
-  const start = {
-    callSource: "decisions",
-    principal: { kind: "key", id: "key_1" },
-    organizationId: "org_1",
-    request,
-  } as unknown as Parameters<ReturnType<typeof createMeter>["begin"]>[0]
+  const request = requestFacts({ startedMs: 1_800_000_000_000, ...changes.request })
+  const start = { callSource: "decisions", principal: keyPrincipal, organizationId, request } as const
   return { seen, sequence: createMeter(deps).begin(start) }
 }
 
@@ -287,10 +276,10 @@ describe("a key with limits of its own", () => {
     const begin = (): Sequence =>
       metered.begin({
         callSource: "decisions",
-        principal: { kind: "key", id: "key_1", keyLimits: { ...none, ...keyLimits } },
-        organizationId: "org_1",
-        request: { id: "req_1", ip: "127.0.0.1", userAgent: null, startedMs: 0 },
-      } as unknown as Parameters<typeof metered.begin>[0])
+        principal: { ...keyPrincipal, keyLimits: { ...none, ...keyLimits } },
+        organizationId,
+        request: requestFacts(),
+      })
     return { begin, settled, records }
   }
   const noBudgets: MeterDeps["budgets"] = { reserve: () => Promise.reject(new Error("unused")) }
@@ -311,6 +300,16 @@ describe("a key with limits of its own", () => {
     await expect(begin().reserve(model, tokens(11))).rejects.toMatchObject({ code: "rate_limited" })
     await first.finish(tokens(60, 10), success)
     await expect(begin().reserve(model, tokens(1))).rejects.toMatchObject({ code: "rate_limited" })
+  })
+
+  test("a request of more tokens than a minute allows is let in once, and is a debt that all later ones wait for", async () => {
+    const { begin } = limited({ tokensPerMinute: 100 })
+    await begin().reserve(model, tokens(250))
+    await expect(begin().reserve(model, tokens(1))).rejects.toMatchObject({
+      code: "rate_limited",
+      // 150 of the 250 and the one that is asked for, at 100 a minute.
+      retryAfterMs: expect.closeTo(90_600) as number,
+    })
   })
 
   test("is held by the requests a minute of its tags: as many as they allow, and not one more", async () => {

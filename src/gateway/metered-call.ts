@@ -5,17 +5,21 @@
 import type { Model } from "../base/catalog.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal, Membership } from "../contract/access.ts"
-import type { CallSource } from "../contract/call-sources.ts"
-import { type Endpoint, EventStream, type RequestFacts, sequenceHeader } from "../contract/endpoint.ts"
+import {
+  type CallSource,
+  type Endpoint,
+  EventStream,
+  type RequestFacts,
+  sequenceHeader,
+} from "../contract/endpoint.ts"
 import type { Fault } from "../contract/errors.ts"
+import { regionHeader } from "../contract/headers.ts"
 import { stickyHeader } from "../contract/platform/virtual-models.ts"
-import { tagsHeader } from "../contract/tags.ts"
+import { mergeTags, readTags, type Tags, tagsHeader } from "../contract/tags.ts"
 import type { AskedContent, ContentEnd, ContentLogger, PendingContent } from "./content/content-logger.ts"
-import { type Meter, type Sequence, failureOf, success } from "./meter.ts"
-import { readRoutingHint, regionHeader } from "./routing/plan.ts"
+import { failureOf, type Meter, noUsage, type Outcome, type Sequence, success, type Usage } from "./meter.ts"
+import { readRoutingHint } from "./routing/plan.ts"
 import type { Routed, Router } from "./routing/router.ts"
-import { type Outcome, type Usage, noUsage } from "./sequence-record.ts"
-import { type Tags, mergeTags, readTags } from "./tags.ts"
 
 /** Who asks, for which organization. */
 export interface Asker {
@@ -201,7 +205,7 @@ export class MeteredCall {
 }
 
 /** A request that was refused before its handler saw it. */
-export interface Refusal {
+interface Refusal {
   readonly endpoint: Endpoint
   readonly principal: Principal
   readonly request: RequestFacts

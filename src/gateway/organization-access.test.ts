@@ -48,7 +48,8 @@ afterAll(async () => {
 const trace = new RequestTrace(systemClock)
 
 /** A router that lets everything through and counts what is closed again. */
-const router: Pick<Router, "open"> = {
+const router: Pick<Router, "open" | "sizeMost"> = {
+  sizeMost: () => null,
   open: async () => ({ close: () => void (closed += 1) }) as Routed,
 }
 

@@ -16,11 +16,10 @@ import {
 import { Fault } from "../contract/errors.ts"
 import { defaultRoutingPolicy } from "../contract/platform/routing-policy.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
-import type { StoreUnavailable } from "../store/sql.ts"
 import type { Policies } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
 
-export interface NamedModel {
+interface NamedModel {
   /** Empty where the principal has no membership in an organization. */
   readonly organizationId: string
   readonly name: string
@@ -50,9 +49,7 @@ export function createModelResolver(
   catalog: Catalog,
 ): ModelResolver {
   return createResolver(catalog, async (organizationId) => {
-    const found = await organizations.of(organizationId, (cause) =>
-      unroutable("its model is not known now", cause),
-    )
+    const found = await organizations.of(organizationId)
     const records = found?.virtualModels ?? []
     return records.map(({ name, description, rule }) => ({ name, description, rule, enabled: true }))
   })
@@ -160,14 +157,12 @@ function refuse(code: "unknown_model" | "model_not_found" | "model_disabled", wh
 
 /** The same router, for organizations with access. Refuses after the region is planned: errors of the request come first. */
 export function guardModels(
-  router: Pick<Router, "open">,
+  router: Pick<Router, "open" | "sizeMost">,
   organizations: Pick<Organizations, "of">,
   catalog: Catalog,
-): Pick<Router, "open"> {
+): Pick<Router, "open" | "sizeMost"> {
   const check = async (sku: string, organizationId: string): Promise<void> => {
-    const found = await organizations.of(organizationId, (cause) =>
-      unroutable("which models it may use is not known now", cause),
-    )
+    const found = await organizations.of(organizationId)
     if (found?.grantedModels.has(sku) === true) return
     throw new Fault(
       "model_access_required",
@@ -175,6 +170,7 @@ export function guardModels(
     )
   }
   return {
+    sizeMost: (sku, work) => router.sizeMost(sku, work),
     open: (request) =>
       catalog.find(request.model)?.public === true
         ? router.open(request)
@@ -197,15 +193,10 @@ async function openChecked(
   return routed
 }
 
-const unroutable = (found: string, cause: StoreUnavailable): Fault =>
-  new Fault("routing_failed", `Cannot route the request: ${found}`, { cause })
-
 export function createPolicies(organizations: Pick<Organizations, "of">): Policies {
   return {
     async of(organizationId) {
-      const found = await organizations.of(organizationId, (cause) =>
-        unroutable("where it may run is not known now", cause),
-      )
+      const found = await organizations.of(organizationId)
       if (!found)
         throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
       const { organization, routingPolicy } = found

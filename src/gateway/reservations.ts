@@ -6,14 +6,21 @@ import type { Model } from "../base/catalog.ts"
 import type { Ticks } from "../base/money.ts"
 import type { Rate, RateLimits } from "../base/rate-limiter.ts"
 import type { BudgetPeriod, Principal, RateLimit } from "../contract/access.ts"
+import type { SequenceRecord } from "../store/journal/record.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 import { budgetId, type TagBudget } from "../store/budgets.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
-import type { StoreUnavailable } from "../store/sql.ts"
 import type { Reservation } from "./money/lease-account.ts"
 import type { LeaseBook } from "./money/lease-book.ts"
-import type { RecordedHolds } from "./sequence-record.ts"
-import type { Tags } from "./tags.ts"
+import type { Tags } from "../contract/tags.ts"
+
+/** Who pays, and which budgets the cost is held under. */
+export interface RecordedHolds extends Pick<
+  SequenceRecord,
+  "billing_account_id" | "budgets" | "tag_budgets"
+> {
+  readonly billing_mode: "prepaid" | "postpaid" | null
+}
 
 export interface ReservationDeps {
   readonly leases: Pick<LeaseBook, "reserve">
@@ -25,7 +32,7 @@ export interface ReservationDeps {
   readonly payers: Payers
 }
 
-export interface Payers {
+interface Payers {
   of(organizationId: string): Promise<string>
 }
 
@@ -39,13 +46,13 @@ export interface MatchedTagBudget {
   readonly value: string
 }
 
-export interface TagBudgets {
+interface TagBudgets {
   /** Those that a request with these tags is held under. */
   of(organizationId: string, tags: Tags): Promise<readonly MatchedTagBudget[]>
 }
 
 /** The most that the request can use from here on, and what it has used before. */
-interface Wish {
+interface Estimate {
   readonly inputTokens: number
   readonly ticks: Ticks
 }
@@ -84,21 +91,21 @@ export class Reservations {
     this.#minuteLimits.beginStage()
   }
 
-  async reserve(organizationId: string, tags: Tags, model: Model, wish: Wish): Promise<void> {
+  async reserve(organizationId: string, tags: Tags, model: Model, estimate: Estimate): Promise<void> {
     const { leases, payers, tagBudgets } = this.#deps
     const payerId = await payers.of(organizationId)
     // Most requests have none, and need not know.
     if (Object.keys(tags).length > 0) this.#tagBudgets = await tagBudgets.of(organizationId, tags)
     this.#checkModel(model)
     try {
-      await this.#minuteLimits.take(wish.inputTokens, this.#tagBudgets)
+      await this.#minuteLimits.take(estimate.inputTokens, this.#tagBudgets)
       // Of a stage that failed: one request holds credit once.
       this.#release()
-      await this.#hold(wish.ticks)
-      this.#credit = await leases.reserve(payerId, this.#atMs, wish.ticks)
+      await this.#hold(estimate.ticks)
+      this.#credit = await leases.reserve(payerId, this.#atMs, estimate.ticks)
     } catch (error) {
       this.#release()
-      // Nothing has been answered: models that were tried before have failed, and do not count if a smaller wish is admitted.
+      // Nothing has been answered: models that were tried before have failed, and do not count if a smaller one is admitted.
       this.#minuteLimits.takeBack()
       throw error
     }
@@ -106,7 +113,7 @@ export class Reservations {
   }
 
   /** Admits a further stage to what is reserved already, and gives back what is not needed. */
-  async admitStage(model: Model, { inputTokens, ticks }: Wish): Promise<void> {
+  async admitStage(model: Model, { inputTokens, ticks }: Estimate): Promise<void> {
     this.#checkModel(model)
     await this.#minuteLimits.take(inputTokens)
     this.#credit?.reduce(ticks)
@@ -294,7 +301,7 @@ export const isShortOfCredit = (error: unknown): error is Fault =>
 export function createPayers(organizations: Pick<Organizations, "of">): Payers {
   return {
     async of(organizationId) {
-      const found = await organizations.of(organizationId, (cause) => unknown("who pays for it is", cause))
+      const found = await organizations.of(organizationId)
       if (found) return found.organization.billingAccountId
       throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
     },
@@ -304,9 +311,7 @@ export function createPayers(organizations: Pick<Organizations, "of">): Payers {
 export function createTagBudgets(organizations: Pick<Organizations, "of">): TagBudgets {
   return {
     async of(organizationId, tags) {
-      const found = await organizations.of(organizationId, (cause) =>
-        unknown("the budgets of its tags are", cause),
-      )
+      const found = await organizations.of(organizationId)
       const own = found?.tagBudgets.filter(
         ({ tagKey, tagValue }) => Object.hasOwn(tags, tagKey) && tags[tagKey] === tagValue,
       )
@@ -326,6 +331,3 @@ const matched = (budget: TagBudget): MatchedTagBudget => ({
       : { requestsPerMinute: budget.rateLimitPerMinute, burst: budget.rateLimitBurst },
   tokensPerMinute: budget.tokensPerMinute === null ? null : Number(budget.tokensPerMinute),
 })
-
-const unknown = (what: string, cause: StoreUnavailable): Fault =>
-  new Fault("metering_unavailable", `Cannot admit the request: ${what} not known now`, { cause })

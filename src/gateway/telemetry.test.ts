@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { RequestTrace } from "./telemetry.ts"
 
 test("a phase that was never entered has no time, and one that took none has zero", () => {

@@ -13,9 +13,10 @@ import {
   activeSpan,
   durationBucketsSeconds,
 } from "../base/telemetry.ts"
+import type { GenerateWork } from "../engine/engine.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 
-export interface TracedAttempt {
+interface TracedAttempt {
   readonly region: string
   /** `success`, the code of the error, or `abandoned` where the request ended before the worker answered. */
   readonly result: string
@@ -120,6 +121,7 @@ const generative: Readonly<Record<string, string>> = {
   responses_ws: "chat",
   compact: "chat",
   chat_completions: "chat",
+  completions: "text_completion",
   messages: "chat",
   embeddings: "embeddings",
 }
@@ -148,39 +150,56 @@ export function endSequenceSpan(
     "umpire.organization_id": record.organization_id,
     "umpire.call_source": record.call_source,
     "umpire.region": record.region,
-    ...(operation === "decide" ? ofDecision(record, branches) : ofGeneration(operation, record)),
+    ...ofModel(operation, record),
+    ...(operation === "decide" ? ofDecision(record, branches) : {}),
   })
   if (record.error_code !== null) span.fail(record.error_code)
   span.end()
 }
 
-function ofGeneration(operation: string, record: SequenceRecord): Attributes {
+function ofModel(operation: string, record: SequenceRecord): Attributes {
   return {
     "gen_ai.operation.name": operation,
     "gen_ai.provider.name": "umpire",
-    "gen_ai.request.model": record.model,
+    "gen_ai.request.model": record.virtual_model ?? record.model,
     "gen_ai.response.model": record.result === "success" ? record.model : null,
     // The convention counts cached ones among them.
     "gen_ai.usage.input_tokens": record.input_tokens + record.cached_input_tokens,
     "gen_ai.usage.cache_read.input_tokens": record.cached_input_tokens,
-    "gen_ai.usage.output_tokens": operation === "chat" ? record.output_tokens : null,
+    "gen_ai.usage.output_tokens": operation === "embeddings" ? null : record.output_tokens,
     "gen_ai.response.finish_reasons": record.stop_reason === null ? null : [record.stop_reason],
   }
 }
 
 function ofDecision(record: SequenceRecord, branches: number): Attributes {
   return {
-    "umpire.decision.model": record.model,
     "umpire.decision.questions": record.questions ?? null,
     "umpire.decision.branches": branches,
     "umpire.decision.abstained": record.abstained ?? null,
     "umpire.decision.question_set": record.question_set ?? null,
-    "umpire.decision.input_tokens": record.input_tokens,
+  }
+}
+
+/** What a request to write asks for, in the names of the conventions. Texts that end it are content, and left out. */
+export function requestAttributes(
+  { sampling, format, outputTokensMax, effort }: GenerateWork,
+  count: number,
+): Attributes {
+  return {
+    "gen_ai.request.max_tokens": outputTokensMax,
+    "gen_ai.request.temperature": sampling.temperature,
+    "gen_ai.request.top_p": sampling.topP,
+    "gen_ai.request.seed": sampling.seed,
+    "gen_ai.request.frequency_penalty": sampling.frequencyPenalty === 0 ? null : sampling.frequencyPenalty,
+    "gen_ai.request.presence_penalty": sampling.presencePenalty === 0 ? null : sampling.presencePenalty,
+    "gen_ai.request.choice.count": count === 1 ? null : count,
+    "gen_ai.request.reasoning.level": effort,
+    "gen_ai.output.type": format.kind === "text" ? "text" : "json",
   }
 }
 
 /** What a record does not hold. */
-export interface FinishedDetails {
+interface FinishedDetails {
   /** Branches that were scored; zero where nothing was. */
   readonly branches: number
   /** Unix milliseconds at which a worker began to answer; null when none did. */

@@ -1,4 +1,4 @@
-import { type Organizations, openOrganizations } from "../store/organization-snapshot.ts"
+import { openOrganizations, type Organizations, virtualModels } from "../store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../test/account.ts"
 import { openTestDatabase } from "../../test/database.ts"
@@ -7,7 +7,6 @@ import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import type { VirtualRule } from "../contract/platform/virtual-models.ts"
 import type { Database } from "../store/sql.ts"
-import { virtualModels } from "../store/virtual-models.ts"
 import { type ModelResolver, createModelResolver } from "./organization-access.ts"
 
 const model = (sku: string, changes: Partial<Model> = {}): Model =>
@@ -18,7 +17,7 @@ const catalog = createCatalog(
   [{ name: "everyones", description: "", enabled: true, rule: { alias: "a" } }],
 )
 
-const eventually = { timeout: 600_000 }
+const eventually = { timeout: 60_000 }
 
 let database: Database
 let organizations: Organizations

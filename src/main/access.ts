@@ -1,15 +1,15 @@
 /** The store, and who may call: the database, organizations, principals, workload identity and rate limits. */
-import { mkdir } from "node:fs/promises"
+import { access, constants, mkdir } from "node:fs/promises"
+import { ConfigError } from "../base/config.ts"
 import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
 import type { Identity } from "../control/identity/identity.ts"
 import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
-import { migrate } from "../store/migrate.ts"
-import { openDatabase } from "../store/open.ts"
 import { type Organizations, openOrganizations } from "../store/organization-snapshot.ts"
 import { openSharedRateLimiter } from "../store/shared-rate-limiter.ts"
 import type { Database } from "../store/sql.ts"
 import type { App } from "./app.ts"
+import { connectDatabase } from "./connect.ts"
 import { openConfiguredIdentity } from "./identity.ts"
 
 export interface Access {
@@ -25,9 +25,8 @@ export interface Access {
 export async function openAccess(app: App, bootstrap: Bootstrap): Promise<Access> {
   const { config, log, progress, use, clock, ids } = app
   progress(config.database.url === undefined ? "Opening the database" : "Connecting to PostgreSQL")
-  await mkdir(config.data_dir, { recursive: true, mode: 0o700 })
-  const database = use(await openDatabase(config))
-  await migrate(database)
+  await makeWritable(config.data_dir)
+  const database = use(await connectDatabase(config, log))
   const first = await firstStart(
     database,
     { ...bootstrap, provider: config.billing.provider },
@@ -48,6 +47,18 @@ export async function openAccess(app: App, bootstrap: Bootstrap): Promise<Access
   )
   const rateLimits = await openRateLimits(app, database)
   return { database, first, identity, organizations, principals, rateLimits }
+}
+
+async function makeWritable(directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await access(directory, constants.W_OK)
+  } catch (cause) {
+    throw new ConfigError(
+      `Cannot write to ${directory}: make it a folder of the user that runs umpire, or name another with UMPIRE_DATA_DIR`,
+      { cause },
+    )
+  }
 }
 
 /** In memory where this is the only gateway; over all of them on PostgreSQL. */

@@ -33,9 +33,7 @@ export async function openAlerts(
     mail,
     recipients: config.email.recipients,
   })
-  const facts: AlertFacts = {
-    requests: events && ((selection) => summaryOf(events, selection)),
-  }
+  const facts: AlertFacts = { requests: events && ((selection) => summaryOf(events, selection)) }
   const heartbeat = startWorkerHeartbeat({
     ...core,
     gatewayId: money.journal.gatewayId,

@@ -10,17 +10,18 @@ import type { ContentStates } from "../control/analytics/requests.ts"
 import { type EventOperatorDeps, eventOperatorHandlers } from "../control/operator/events.ts"
 import type { BillingDeps } from "../control/billing/parts.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
-import { type Events, openEvents } from "../store/events/events.ts"
+import { type Events, openEvents, type Place } from "../store/events/events.ts"
 import {
   type ExportState,
   type ExportedJournal,
   analyticsConsumer,
   openExporter,
 } from "../store/events/exporter.ts"
-import { DiskSpace } from "../store/disk-space.ts"
-import type { Place } from "../store/events/service.ts"
+import type { DiskSpace } from "../store/disk-space.ts"
+import type { EventBatch } from "../store/events/batch.ts"
+import { SharedLog } from "../store/events/shared-log.ts"
+import type { Database } from "../store/sql.ts"
 
-const mebibyte = 1024 * 1024
 const dayMs = 86_400_000
 const closeWithinMs = 5_000
 const millisecondsPerSecond = 1_000
@@ -45,6 +46,8 @@ interface AnalyticsNeeds {
   /** Nothing is kept of any request where it is left out. */
   readonly content?: ContentStates
   readonly journal: ExportedJournal
+  readonly database: Database
+  readonly disk: Pick<DiskSpace, "claim">
   readonly clock: Clock
   readonly log: Log
 }
@@ -67,6 +70,8 @@ export interface Analytics {
 export async function openAnalytics({
   config,
   journal,
+  database,
+  disk,
   content,
   clock,
   log,
@@ -88,19 +93,32 @@ export async function openAnalytics({
     place,
     onDeath: (reason) => log.error({ reason }, "the analytics process died"),
   })
-  const positionFile = join(config.data_dir, "analytics", "exported.json")
-  const reservedBytes = config.journal.disk_free_min_mib * mebibyte
-  const disk = new DiskSpace({ directory: config.data_dir, reservedBytes }, clock)
-  const exporter = await openExporter({
-    events,
-    journal,
-    positionFile,
-    clock,
-    log,
-    hasDiskSpace: () => place.engine !== "duckdb" || disk.claim(0),
-  })
+  const directory = join(config.data_dir, "analytics")
+  const positionFile = join(directory, "exported.json")
+  const isEmbedded = place.engine === "duckdb"
+  const earlier = join(directory, "chdb")
+  if (existsSync(earlier))
+    log.warn(
+      { folder: earlier },
+      "events of version 0.1 are left behind: export them with that version (umpire analytics export), import the file here, and remove the folder",
+    )
+  const hasDiskSpace = (): boolean => !isEmbedded || disk.claim(0)
+  const { gatewayId } = journal
+  const shared =
+    isEmbedded && config.database.url !== undefined
+      ? await SharedLog.open({
+          database,
+          events,
+          gatewayId,
+          positionFile: join(directory, "shared-position"),
+          log,
+          hasDiskSpace,
+        })
+      : null
+  const share = shared ? async (batch: EventBatch) => await shared.publish(batch) : undefined
+  const exporter = await openExporter({ events, journal, positionFile, clock, log, hasDiskSpace, share })
   exporter.start()
-  const flush = async (): Promise<void> => await exporter.flush()
+  const flush = async (): Promise<void> => void (await Promise.all([exporter.flush(), shared?.follow()]))
   return {
     spendByTag: async (question) =>
       await (await freshEvents({ events, flush, clock })).ask("spendByTag", question),
@@ -108,12 +126,15 @@ export async function openAnalytics({
     events,
     tasks: [
       {
-        name: "analytics.prune",
+        // Each gateway has an embedded engine of its own.
+        name: isEmbedded ? `analytics.prune.${gatewayId}` : "analytics.prune",
         everyMs: dayMs,
-        // Before the first export there is nothing to prune, and no process to be started for it.
-        run: async () =>
-          existsSync(positionFile) &&
-          (await events.ask("prune", { beforeMs: clock.nowMs() - retentionDays * dayMs })),
+        run: async () => {
+          const beforeMs = clock.nowMs() - retentionDays * dayMs
+          await shared?.prune(beforeMs)
+          // Before the first export there is nothing to prune, and no process to be started for it.
+          if (existsSync(positionFile)) await events.ask("prune", { beforeMs })
+        },
       },
     ],
     operatorHandlers: ({ database, settle }) =>
@@ -122,6 +143,7 @@ export async function openAnalytics({
         clock,
         retentionDays,
         events,
+        share,
         settle: async () => {
           await settle()
           await flush()
@@ -133,6 +155,7 @@ export async function openAnalytics({
       await flush().catch(() => undefined)
       clearTimeout(timer)
       await exporter.close()
+      await shared?.close()
       await events.close()
     },
   }

@@ -7,10 +7,12 @@ import { threads } from "../base/peer/threads.ts"
 import { Metrics, type Tracer } from "../base/telemetry.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
 import type { Change } from "../store/changes.ts"
+import { type DiskSpace, diskOf } from "../store/disk-space.ts"
+import { addDiskMetrics } from "./metrics.ts"
 import { openTelemetry } from "./telemetry.ts"
 
 /** A part of the server as the rest of it sees it; what else it has is for those that are opened with it. */
-export interface Module {
+interface Module {
   readonly tasks?: readonly PeriodicTask[]
   addMetrics?(metrics: Metrics): void
   /** Told of changes that this process makes, so that the next request sees them. */
@@ -28,6 +30,10 @@ export interface App {
   readonly clock: Clock
   readonly ids: Ids
   readonly metrics: Metrics
+  /** Of the data directory. */
+  readonly disk: DiskSpace
+  /** Whether so many bytes may be added to the database; on PostgreSQL its own disk says that. */
+  readonly hasRowSpace: (bytes: number) => boolean
   /** Undefined where traces go nowhere. */
   readonly tracer: Tracer | undefined
   /** Whether it stops, and its address as browsers see it, which is known once it listens. */
@@ -51,6 +57,8 @@ export async function openApp(config: Config, log: Log, progress: Progress): Pro
   }
   // First, so that it is closed last: what is written when others close may need a thread.
   use(threads)
+  const disk = diskOf(config, systemClock)
+  addDiskMetrics(metrics, disk)
   const { tracer } = use(await openTelemetry(config, "umpire", { log }))
   return {
     config,
@@ -59,6 +67,8 @@ export async function openApp(config: Config, log: Log, progress: Progress): Pro
     clock: systemClock,
     ids: createIds(systemClock),
     metrics,
+    disk,
+    hasRowSpace: (bytes) => config.database.url !== undefined || disk.claim(bytes),
     tracer,
     state,
     publicUrl: () => state.url,

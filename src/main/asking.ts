@@ -1,5 +1,5 @@
 /** The handlers of decisions: the two wires, question sets, and agents over MCP. */
-import { originCheck, parseOrigins } from "../base/origins.ts"
+import { originCheck, parseOrigins } from "../base/addresses.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { mcpHandlers } from "../gateway/mcp/handlers.ts"
 import { decideHandlers, createSetPolicies } from "../gateway/question-sets/policy.ts"
@@ -18,6 +18,7 @@ export async function askingHandlers(core: Core, gateway: Gateway): Promise<Aski
     router,
     meter: money.meter,
     clock,
+    cascadeDays: gateway.cascadeDays,
     timeoutMs: config.server.request_timeout_ms,
     compatibility: {
       nullDescriptions: config.compat.systemone_null_descriptions,

@@ -10,7 +10,8 @@ import { mkdir, rm } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
-import type { Handlers, OutputOf } from "../contract/endpoint.ts"
+import { welcomeFile } from "../cli/welcome.ts"
+import type { CallOf, Handlers, OutputOf } from "../contract/endpoint.ts"
 import type { BackupOperatorTable } from "../contract/operator.ts"
 import {
   type ArchiveWriter,
@@ -33,7 +34,9 @@ import { lockDirectory } from "../store/directory-lock.ts"
 import type { Events } from "../store/events/events.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
+import { boolean, part, run } from "../store/rows.ts"
 import type { Database } from "../store/sql.ts"
+import { contentKeyFile } from "./content.ts"
 import { version } from "./package-files.ts"
 
 interface BackupDeps {
@@ -51,12 +54,12 @@ const copiedOtherwise = ["database/", "analytics/events.duckdb"]
 const isLarge = (name: string): boolean => /^models\/.*\.(?:gguf|onnx)$|^gpu\//.test(name)
 
 export const backupHandlers = (deps: BackupDeps): Handlers<BackupOperatorTable> => ({
-  takeBackup: async ({ body }) => await takeBackup(deps, body.file),
+  takeBackup: async ({ body }) => await takeBackup(deps, body),
 })
 
 async function takeBackup(
   deps: BackupDeps,
-  file: string,
+  { file, with_content_key }: CallOf<BackupOperatorTable["takeBackup"]>["body"],
 ): Promise<OutputOf<BackupOperatorTable["takeBackup"]>> {
   const { config, database, clock } = deps
   const header = {
@@ -65,8 +68,10 @@ async function takeBackup(
     created_at: new Date(clock.nowMs()).toISOString(),
     migrations: await appliedMigrations(database),
   } as const
+  const leftOut = with_content_key ? [welcomeFile] : [welcomeFile, contentKeyFile]
   const names = (await listFiles(config.data_dir)).filter(
-    (name) => !isLarge(name) && !copiedOtherwise.some((prefix) => name.startsWith(prefix)),
+    (name) =>
+      !isLarge(name) && !leftOut.includes(name) && !copiedOtherwise.some((prefix) => name.startsWith(prefix)),
   )
   const files = await openFiles(config.data_dir, names)
   try {
@@ -133,10 +138,18 @@ export async function restoreBackup(
       } else await appendPiece(resolve(config.data_dir), part.file, part.data)
     })
     await moveSequences(database)
+    await forgetOtherGateways(database)
   } finally {
     await database.close()
   }
   return { rows, created_at: header.created_at }
+}
+
+/** What runs on from a backup is another installation: gateways of before, whose journals it lacks, hold no credit there. */
+async function forgetOtherGateways(database: Database): Promise<void> {
+  for (const table of ["leases", "gateways"])
+    if (await boolean.one(database)`SELECT to_regclass(${table}) IS NOT NULL`)
+      await run(database)`DELETE FROM ${part(table)}`
 }
 
 /** Files of another installation must not be mixed with the restored ones. */

@@ -1,4 +1,5 @@
 /** Builds files and batches: the storage, the handlers of both APIs, and what runs batches in this gateway. */
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { keysOf } from "../base/lists.ts"
 import type { Clock } from "../base/clock.ts"
@@ -7,8 +8,10 @@ import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { type BatchPath, type batchEndpoints, batchPaths } from "../contract/openai/batches.ts"
+import type { messageBatchEndpoints } from "../contract/anthropic/batches.ts"
 import type { fileEndpoints } from "../contract/openai/files.ts"
 import { type EndpointName, type Table, table } from "../contract/table.ts"
+import { messageBatchHandlers } from "../gateway/anthropic/batches.ts"
 import { batchHandlers } from "../gateway/batches/batches.ts"
 import { fileHandlers, FileSweeper } from "../gateway/batches/files.ts"
 import type { LineEndpoint } from "../gateway/batches/run-line.ts"
@@ -19,9 +22,11 @@ import type { Principals } from "../control/principals.ts"
 import { errorBody } from "../server/reply.ts"
 import { type Change, followChanges } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
-import { DiskSpace } from "../store/disk-space.ts"
+import { diskOf } from "../store/disk-space.ts"
+import { openDatabaseStorage } from "../store/files/database-storage.ts"
+import { moveBlobs } from "../store/files/files.ts"
 import { openS3Storage } from "../store/files/s3.ts"
-import { type FileStorage, openDirectoryStorage } from "../store/files/storage.ts"
+import { type FileStorage, openDirectoryStorage, storageIdFile } from "../store/files/storage.ts"
 
 const mebibyte = 1024 * 1024
 const dayMs = 86_400_000
@@ -34,12 +39,13 @@ interface BatchNeeds {
   readonly log: Log
   readonly liveTraffic: LiveTraffic
   readonly principals: Pick<Principals, "current">
+  readonly publicUrl: () => string
   /** Of the endpoints that batches may ask. */
   readonly handlers: Partial<Handlers<Table>>
 }
 
 interface Batches {
-  readonly handlers: Handlers<typeof fileEndpoints & typeof batchEndpoints>
+  readonly handlers: Handlers<typeof fileEndpoints & typeof batchEndpoints & typeof messageBatchEndpoints>
   readonly tasks: readonly PeriodicTask[]
   invalidate(change: Change): void
   close(): Promise<void>
@@ -54,8 +60,9 @@ export async function openBatches({
   ids,
   log,
   handlers,
+  publicUrl,
 }: BatchNeeds): Promise<Batches> {
-  const storage = await openStorage(config, clock, log)
+  const storage = await openStorage(config, { database, clock, log })
   const expiryMs = config.files.expiry_days * dayMs
   const runner: BatchRunner | null =
     config.batches.concurrency === 0
@@ -84,19 +91,22 @@ export async function openBatches({
     runner?.invalidate(change)
     sweeps.invalidate(change)
   }
+  const files = {
+    database,
+    storage,
+    clock,
+    ids,
+    log,
+    fileBytesMax: Math.min(config.files.file_mib_max * mebibyte, storage.blobBytesMax),
+    organizationBytesMax: config.files.organization_mib_max * mebibyte,
+    expiryMs,
+  }
+  const batches = { database, clock, ids, openMax: config.batches.open_max, changed: invalidate }
   return {
     handlers: {
-      ...fileHandlers({
-        database,
-        storage,
-        clock,
-        ids,
-        log,
-        fileBytesMax: Math.min(config.files.file_mib_max * mebibyte, storage.blobBytesMax),
-        organizationBytesMax: config.files.organization_mib_max * mebibyte,
-        expiryMs,
-      }),
-      ...batchHandlers({ database, clock, ids, openMax: config.batches.open_max, changed: invalidate }),
+      ...fileHandlers(files),
+      ...batchHandlers(batches),
+      ...messageBatchHandlers({ ...batches, files, publicUrl }),
     },
     tasks: [sweeper.task],
     invalidate,
@@ -120,18 +130,40 @@ function lineEndpoints(handlers: Partial<Handlers<Table>>): Readonly<Record<Batc
   return Object.fromEntries(found) as Record<BatchPath, LineEndpoint>
 }
 
+interface StorageNeeds {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Of the folder, S3 and the database the one that is configured; what is left in the folder of a single gateway moves there. */
 export async function openStorage(
-  { files, data_dir, journal }: Pick<Config, "files" | "data_dir" | "journal">,
-  clock: Clock,
-  log: Log,
+  config: Pick<Config, "files" | "data_dir" | "journal" | "database">,
+  needs: StorageNeeds,
 ): Promise<FileStorage> {
-  const nowMs = clock.nowMs()
-  const { s3_bucket, s3_access_key_id, s3_secret_access_key } = files
-  if (s3_bucket === undefined) {
-    const directory = files.directory ?? join(data_dir, "files")
-    const disk = new DiskSpace({ directory, reservedBytes: journal.disk_free_min_mib * mebibyte }, clock)
-    return await openDirectoryStorage(directory, nowMs, disk)
-  }
+  const { database, clock, log } = needs
+  const own = join(config.data_dir, "files")
+  const { s3_bucket, directory } = config.files
+  if (s3_bucket === undefined && directory === undefined && config.database.url === undefined)
+    return await openFolder(own, config, clock)
+  const storage = await openShared(config, needs)
+  if (directory === own || !existsSync(join(own, storageIdFile))) return storage
+  const from = await openFolder(own, config, clock)
+  const moved = await moveBlobs(database, { from, to: storage, now: new Date(clock.nowMs()) })
+  if (moved > 0)
+    log.info({ files: moved, storage: storage.id }, "files were moved to where all gateways see them")
+  return storage
+}
+
+async function openShared(
+  config: Pick<Config, "files" | "data_dir" | "journal">,
+  { database, clock, log }: StorageNeeds,
+): Promise<FileStorage> {
+  const { s3_bucket, s3_access_key_id, s3_secret_access_key, directory, ...files } = config.files
+  if (s3_bucket === undefined)
+    return directory === undefined
+      ? await openDatabaseStorage(database, new Date(clock.nowMs()))
+      : await openFolder(directory, config, clock)
   if (s3_access_key_id === undefined || s3_secret_access_key === undefined)
     throw new Error(
       "Cannot use files.s3_bucket: files.s3_access_key_id or files.s3_secret_access_key is not set",
@@ -144,5 +176,12 @@ export async function openStorage(
     accessKeyId: s3_access_key_id,
     secretAccessKey: s3_secret_access_key,
   }
-  return openS3Storage(place, nowMs, log)
+  return openS3Storage(place, clock.nowMs(), log)
 }
+
+const openFolder = async (
+  directory: string,
+  config: Pick<Config, "journal" | "data_dir">,
+  clock: Clock,
+): Promise<FileStorage> =>
+  await openDirectoryStorage(directory, clock.nowMs(), diskOf(config, clock, directory))

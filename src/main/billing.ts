@@ -7,9 +7,8 @@ import type { BillingDeps } from "../control/billing/parts.ts"
 import type { JournalState } from "../control/operator/billing.ts"
 import { createLocalProvider } from "../control/payments/local.ts"
 import type { PaymentProvider } from "../control/payments/provider.ts"
-import { type Damage, describeDamage, readSetAside } from "../store/journal/damage.ts"
 import { type JournalPosition, isBefore } from "../store/journal/journal.ts"
-import { readJournal } from "../store/journal/segments.ts"
+import { type Damage, describeDamage, readJournal, readQuarantine } from "../store/journal/segments.ts"
 import type { Sql } from "../store/sql.ts"
 import { findJournalPosition } from "../store/usage.ts"
 import type { Core, Gateway } from "./gateway.ts"
@@ -67,7 +66,7 @@ export async function inspectJournal(
   if (!gatewayId) return { gatewayId: null, pendingRecords: 0, lost: [], unfinished: [] }
   let position = await findJournalPosition(sql, gatewayId.trim())
   let pendingRecords = 0
-  const damages = await readSetAside(directory)
+  const damages = await readQuarantine(directory)
   for (;;) {
     const batch = await readJournal(directory, position, { until })
     damages.push(...batch.damages)

@@ -8,7 +8,8 @@ import type { Config } from "../base/config-schema.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
 import { minilm } from "../engine/generate/minilm.ts"
-import { factsOf, readEncoderFile, versionOf } from "../engine/encoder/model-file.ts"
+import { factsOf } from "../engine/encoder/model-file.ts"
+import { readEncoderFile } from "../engine/encoder/read-model-file.ts"
 import { type TensorShapes, readAdapter, readGguf } from "../engine/gguf.ts"
 import { addedModels } from "./models.ts"
 import { type VirtualModel, VirtualModelError, checkVirtual } from "../base/virtual-models.ts"
@@ -27,7 +28,7 @@ const shippedModels = [
     sku: "umpire-decide-small",
     file: "umpire-decide-small.onnx",
     description:
-      "The small embedded decision model of 33M parameters: half the cost of umpire-decide, less often right.",
+      "The small embedded decision model of 33M parameters: half the processor time of the one of 110M, less often right.",
   },
   {
     sku: "smollm2-135m-instruct",
@@ -38,6 +39,7 @@ const shippedModels = [
       "SmolLM2 135M Instruct (Apache-2.0), a very small chat model that runs anywhere: fluent, often wrong.",
   },
 ] as const
+
 /** The first stands for the chat model that ships; the second is what it and umpire-decide were called when they were one. */
 const aliases = [
   { name: "umpire-chat", decisions: "smollm2-135m-instruct", generation: "smollm2-135m-instruct" },
@@ -62,7 +64,7 @@ export async function loadCatalog(
   const { plain, virtual } = splitVirtual(configured)
   // A configured entry for the default model, for example to run it elsewhere, replaces it.
   const [first, ...rest] = [
-    ...shipped.map((model) => plain.find(({ sku }) => sku === model.sku) ?? model),
+    ...shipped.map((model) => withShippedFile(plain.find(({ sku }) => sku === model.sku) ?? model, model)),
     ...plain.filter(({ sku }) => !shipped.some((model) => model.sku === sku)),
     ...(await othersAdded(dataDirectory, [...shipped, ...configured])),
   ]
@@ -75,6 +77,12 @@ export async function loadCatalog(
   checkConfigured(catalog)
   return catalog
 }
+
+/** An entry that says only where an included model runs, or what it costs, is about its file. */
+const withShippedFile = (entry: ModelConfig, { file, description }: ModelConfig): ModelConfig =>
+  entry.file === undefined && entry.context_tokens_max === undefined
+    ? { ...entry, file, description: entry.description || description }
+    : entry
 
 /** What a configuration says about the catalog. */
 export const catalogOptions = ({
@@ -103,8 +111,7 @@ async function othersAdded(
   known: readonly ModelConfig[],
 ): Promise<ModelConfig[]> {
   if (dataDirectory === undefined) return []
-  const added = await addedModels(dataDirectory)
-  return added.filter(({ sku }) => !known.some((model) => model.sku === sku))
+  return (await addedModels(dataDirectory)).filter(({ sku }) => !known.some((model) => model.sku === sku))
 }
 
 function embeddingModel(): Model {
@@ -114,7 +121,11 @@ function embeddingModel(): Model {
 }
 
 export async function toModel(config: ModelConfig): Promise<Model> {
+  if (config.sku === minilm.sku && config.file === undefined && config.context_tokens_max === undefined)
+    return { ...embeddingModel(), prices: readPrices(config), public: config.public, enabled: config.enabled }
   const facts = config.file === undefined ? statedFacts(config) : await fileFacts(config, config.file)
+  if (config.file !== undefined && config.input_modalities.some((one) => one !== "text"))
+    throw new ConfigError(`Cannot use the model ${config.sku}: one with a file reads text only`)
   return {
     sku: config.sku,
     kind: config.kind,
@@ -127,6 +138,8 @@ export async function toModel(config: ModelConfig): Promise<Model> {
     contextTokensMax: facts.contextTokensMax,
     quantization: facts.quantization,
     file: config.file ?? "",
+    inputModalities: config.input_modalities,
+    fetchesUrls: config.fetches_urls,
     ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(config.adapter === undefined ? {} : { adapter: await checkedAdapter(config, config.adapter) }),
   }
@@ -172,7 +185,7 @@ function statedFacts({ sku, context_tokens_max }: ModelConfig): StatedFacts {
 async function fileFacts(config: ModelConfig, file: string): Promise<StatedFacts> {
   const readEncoder = async (): Promise<StatedFacts> => {
     const read = await readEncoderFile(file)
-    return { ...factsOf(read), version: versionOf(read) }
+    return { ...factsOf(read), version: read.version }
   }
   const reading: Promise<StatedFacts> = isEncoderFile(file) ? readEncoder() : readGguf(file)
   return await reading.catch((cause: unknown) => {

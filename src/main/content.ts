@@ -9,7 +9,7 @@ import { ConfigError } from "../base/config.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Metrics } from "../base/telemetry.ts"
-import type { ContentAccess } from "../control/content/parts.ts"
+import type { ContentAccess } from "../control/content/settings.ts"
 import { ContentApplier, contentConsumer, contentLineMax } from "../gateway/content/applier.ts"
 import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
 import {
@@ -23,20 +23,20 @@ import { redaction } from "../gateway/content/redactor.ts"
 import { SetRedactor } from "../gateway/content/set-redactor.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
 import { type ContentCipher, contentKeyBytes, createContentCipher } from "../store/content/cipher.ts"
-import { hasSealedContent } from "../store/content/content.ts"
-import type { ContentRecord } from "../store/content/record.ts"
-import { DiskSpace } from "../store/disk-space.ts"
+import type { ContentRecord } from "../store/content/journal.ts"
+import type { DiskSpace } from "../store/disk-space.ts"
 import { openJournal } from "../store/journal/journal.ts"
 import type { Database } from "../store/sql.ts"
-import { addDiskMetrics } from "./metrics.ts"
 
 interface ContentNeeds {
   readonly config: Config
   readonly organizations: Pick<Organizations, "of">
+  readonly cipher: ContentCipher
   readonly database: Database
   /** Of the journal of usage: each gateway has one. */
   readonly gatewayId: string
   readonly scoring: SetRedactionDeps
+  readonly disk: Pick<DiskSpace, "claim">
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -56,11 +56,10 @@ const redactedMsMax = 2_000
 /** Of content that waits for the database; beyond it content is dropped and counted. */
 const journalBytesMax = 256 * mebibyte
 
-export const contentDirectory = (dataDirectory: string): string => join(dataDirectory, "content")
+const contentDirectory = (dataDirectory: string): string => join(dataDirectory, "content")
 
 export async function openContent(needs: ContentNeeds): Promise<Content> {
-  const { config, database, clock, ids, log } = needs
-  const cipher = await openContentCipher(config, () => hasSealedContent(database))
+  const { config, cipher, database, clock, ids, log } = needs
   const journal = await openJournal<ContentRecord>({
     directory: contentDirectory(config.data_dir),
     consumers: [contentConsumer],
@@ -84,9 +83,7 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
   const applier = await ContentApplier.open({ database, journal, dropped, onRedacting, clock, ids, log })
   applier.start()
   redactor.start()
-  const reservedBytes = config.journal.disk_free_min_mib * mebibyte
-  const disk = new DiskSpace({ directory: config.data_dir, reservedBytes }, clock)
-  const hasDiskSpace = (bytes: number): boolean => disk.claim(bytes)
+  const hasDiskSpace = (bytes: number): boolean => needs.disk.claim(bytes)
   const contentLogger = createContentLogger({ plans, cipher, journal, redaction, dropped, hasDiskSpace })
   return {
     contentLogger: config.telemetry.content ? traceContent(contentLogger) : contentLogger,
@@ -96,7 +93,6 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
       settle: async (organizationId) => await settle(applier, redactor, organizationId),
     },
     addMetrics: (metrics) => {
-      addDiskMetrics(metrics, disk)
       metrics.gauge("umpire_content_journal_bytes", "Size of the journal of kept content.", () => [
         { labels: {}, value: journal.bytes },
       ])
@@ -129,6 +125,8 @@ async function settle(applier: ContentApplier, redactor: SetRedactor, organizati
   await Promise.race([settled, once(AbortSignal.timeout(storedMsMax), "abort")])
 }
 
+export const contentKeyFile = "content.key"
+
 /**
  * Configured keys, or the key file of an embedded installation, which is made at the first start. Gateways on PostgreSQL share
  * what they store, so a file that each of them makes for itself would not do.
@@ -140,7 +138,7 @@ export async function openContentCipher(
   const { keys } = config.content
   if (keys !== undefined) return createContentCipher(readKeys(keys))
   if (config.database.url !== undefined) return createContentCipher([])
-  return createContentCipher([await readKeyFile(join(config.data_dir, "content.key"), hasContent)])
+  return createContentCipher([await readKeyFile(join(config.data_dir, contentKeyFile), hasContent)])
 }
 
 function readKeys(text: string): Buffer[] {

@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, readFileSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { availableParallelism, freemem, totalmem } from "node:os"
 import { dirname, join } from "node:path"
+import { hasCudaProvider } from "../base/cuda-provider.ts"
 import { loadConfig } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { CliContext } from "../cli/command.ts"
@@ -141,12 +142,16 @@ async function gpu(): Promise<Finding> {
   const nvidia = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidia0")
   if (process.platform === "darwin") return ok("gpu", "Metal, in the standard build")
   if (!nvidia) return ok("gpu", "none found; the CPU is used")
-  if ((await openLibrary()).gpu === "cuda") return ok("gpu", "NVIDIA, used by the CUDA build")
+  const unused = [
+    ...(hasCudaProvider() ? [] : ["ONNX models"]),
+    ...((await openLibrary()).gpu === "cuda" ? [] : ["GGUF models"]),
+  ]
+  if (unused.length === 0) return ok("gpu", "NVIDIA, used by the CUDA builds")
   return {
     name: "gpu",
     state: "note",
-    found: "NVIDIA found, not used",
-    advice: "umpire gpu install brings the CUDA build, or says what it lacks",
+    found: `NVIDIA found, not used for ${unused.join(" and ")}`,
+    advice: "umpire gpu install brings the CUDA builds, or says what they lack",
   }
 }
 

@@ -69,9 +69,10 @@ function openLanguageModel(config: Config, model: Model, log: Log): LocalEngine 
 }
 
 async function startEncoder(config: Config, model: Model, log: Log): Promise<EncoderEngine> {
-  const { threads, cache_memory_mib, queue_max } = config.engine
+  const { threads, cache_memory_mib, queue_max, gpu } = config.engine
   return await startEncoderEngine({
     modelFile: model.file,
+    gpu: gpu !== "off",
     cacheBytes: cache_memory_mib * mebibyte,
     waitingMax: queue_max,
     onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),

@@ -5,6 +5,8 @@ import type { Handlers } from "../contract/endpoint.ts"
 import { type FleetState, type GatewayState, isLocalWorker } from "../contract/fleet-report.ts"
 import type { FleetOperatorTable } from "../contract/operator.ts"
 import type { Log } from "../base/log.ts"
+import { type Ticks, dollarsOf } from "../base/money.ts"
+import type { Metrics } from "../base/telemetry.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import {
@@ -13,6 +15,7 @@ import {
   listGateways,
   removeGateway,
   saveGateway,
+  sumHeldBySilent,
   undrainWorker,
 } from "../store/fleet.ts"
 import type { Database } from "../store/sql.ts"
@@ -27,20 +30,21 @@ interface FleetDeps {
 
 interface Fleet {
   readonly handlers: Handlers<FleetOperatorTable>
+  addMetrics(metrics: Metrics): void
   close(): Promise<void>
 }
 
 /** How soon other gateways are seen here, and a worker that is drained elsewhere gets no more requests. */
 const beatEveryMs = 5_000
-const forgottenAfterMs = 86_400_000
 
 export async function openFleet(deps: FleetDeps): Promise<Fleet> {
   const { database, router, report, clock, log } = deps
   const stop = new AbortController()
+  let heldBySilent: Ticks = 0n
   const beat = async (): Promise<void> => {
-    const seenAt = new Date(clock.nowMs())
-    await saveGateway(database, { id: report().gateway_id, report: JSON.stringify(report()), seenAt })
+    await saveGateway(database, { id: report().gateway_id, report: JSON.stringify(report()) })
     router.drain(await listDrainedWorkers(database))
+    heldBySilent = await sumHeldBySilent(database)
   }
   const keepBeating = async (): Promise<void> => {
     while (!stop.signal.aborted) {
@@ -81,6 +85,12 @@ export async function openFleet(deps: FleetDeps): Promise<Fleet> {
         return { worker, drained: false }
       },
     },
+    addMetrics: (metrics) =>
+      metrics.gauge(
+        "umpire_silent_gateways_held_dollars",
+        "Credit held by gateways of the installation that have been silent for a minute, in USD.",
+        () => [{ labels: {}, value: dollarsOf(heldBySilent) }],
+      ),
     close: async () => {
       stop.abort()
       await beating
@@ -89,24 +99,23 @@ export async function openFleet(deps: FleetDeps): Promise<Fleet> {
   }
 }
 
-async function readFleet({ database, clock }: FleetDeps): Promise<FleetState> {
-  const nowMs = clock.nowMs()
-  const rows = await listGateways(database, new Date(nowMs - forgottenAfterMs))
+async function readFleet({ database }: FleetDeps): Promise<FleetState> {
+  const rows = await listGateways(database)
   return {
     drained_workers: await listDrainedWorkers(database),
-    gateways: rows.map(({ report, seenAt }) => ({
-      // Written by a gateway of this installation, perhaps of another version.
-      ...(JSON.parse(report) as GatewayState),
-      seen_s_ago: Math.max(0, Math.round((nowMs - seenAt.getTime()) / 1000)),
+    gateways: rows.map(({ report, seenSAgo }) => ({
+      ...readReport(report),
+      seen_s_ago: seenSAgo,
     })),
   }
 }
 
-async function knowsWorker({ database, clock }: FleetDeps, worker: string): Promise<boolean> {
-  const rows = await listGateways(database, new Date(clock.nowMs() - forgottenAfterMs))
+async function knowsWorker({ database }: FleetDeps, worker: string): Promise<boolean> {
+  const rows = await listGateways(database)
   return rows.some(({ report }) =>
-    (JSON.parse(report) as GatewayState).models.some(({ workers }) =>
-      workers.some(({ id }) => id === worker),
-    ),
+    readReport(report).models.some(({ workers }) => workers.some(({ id }) => id === worker)),
   )
 }
+
+// Written by a gateway of this installation, perhaps of another version.
+const readReport = (report: string): GatewayState => JSON.parse(report)

@@ -1,5 +1,6 @@
 /** What runs requests: metering, routing and the engines behind it, question sets, content and the inference APIs. */
 import type { ContentStates } from "../control/analytics/requests.ts"
+import { type CascadeDays, startCascadeDays } from "../gateway/cascade-days.ts"
 import { createGuardrails } from "../gateway/guardrails/guardrails.ts"
 import { type ModelResolver, createModelResolver, guardModels } from "../gateway/organization-access.ts"
 import { type AnswerCounter, startAnswerCounter } from "../gateway/question-sets/answer-counter.ts"
@@ -8,17 +9,18 @@ import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
 import { LiveTraffic } from "../gateway/routing/queue.ts"
 import type { Router } from "../gateway/routing/router.ts"
-import { findContentStates } from "../store/content/content.ts"
+import { findContentStates, hasSealedContent } from "../store/content/content.ts"
 import type { Access } from "./access.ts"
 import { type Analytics, analyticsConsumers, openAnalytics } from "./analytics.ts"
 import type { App } from "./app.ts"
-import { type Content, openContent } from "./content.ts"
+import { type Content, openContent, openContentCipher } from "./content.ts"
 import type { LocalModels } from "./engines.ts"
 import { type Inference, openInference } from "./inference.ts"
 import { addMoneyMetrics, addWorkerMetrics } from "./metrics.ts"
 import { type Money, openMoney } from "./money.ts"
 import { regionsOf } from "./platform.ts"
-import { type Routing, openRouting, remoteEngines } from "./routing.ts"
+import { RemoteModels } from "./remote-models.ts"
+import { type Routing, openRouting } from "./routing.ts"
 
 export type Core = App & LocalModels & Access
 
@@ -32,7 +34,9 @@ export interface Gateway {
   readonly shadows: Shadows
   readonly content: Content
   readonly answerCounter: AnswerCounter
+  readonly cascadeDays: CascadeDays
   readonly routing: Routing
+  readonly remoteModels: RemoteModels
   readonly router: Pick<Router, "open">
   readonly models: ModelResolver
   readonly liveTraffic: LiveTraffic
@@ -40,24 +44,30 @@ export interface Gateway {
 }
 
 export async function openGateway(core: Core): Promise<Gateway> {
-  const { config, log, use, clock, ids, metrics, catalog, engines, database, organizations } = core
+  const { config, log, use, clock, ids, metrics, catalog, engines, database, organizations, disk } = core
   const sets = use(await openSets(database, clock, config.billing.outage_grace_s * 1000))
   const money = use(await openMoney({ ...core, consumers: analyticsConsumers(config) }))
   const states: ContentStates = {
     of: (organizationId, seqIds) =>
       findContentStates(database, organizationId, seqIds, new Date(clock.nowMs())),
   }
-  const analytics = use(await openAnalytics({ config, journal: money.journal, content: states, clock, log }))
+  const analytics = use(await openAnalytics({ ...core, journal: money.journal, disk, content: states }))
   const liveTraffic = new LiveTraffic(clock, { batchShare })
+  const contentCipher = await openContentCipher(config, () => hasSealedContent(database))
+  if (!contentCipher.isAvailable)
+    log.warn("what gateways store is not encrypted, and content cannot be kept: set content.keys")
+  const remoteModels = use(await RemoteModels.open({ database, cipher: contentCipher, catalog, log }))
   const routing = use(
     await openRouting({
       ...core,
       regions: regionsOf(config),
       liveTraffic,
       local: (model) => engines.of(model),
-      remote: remoteEngines,
+      remote: (model, worker) => remoteModels.engines(model, worker),
+      connected: (sku) => remoteModels.workersOf(sku),
     }),
   )
+  remoteModels.serveBy(routing)
   addWorkerMetrics(metrics, routing)
   addMoneyMetrics(metrics, money)
   const router = guardModels(routing, organizations, catalog)
@@ -67,15 +77,18 @@ export async function openGateway(core: Core): Promise<Gateway> {
   const scoring = { database, catalog, models, router, meter, clock, log, timeoutMs }
   const guardrails = createGuardrails({ ...scoring, organizations, sets })
   const { gatewayId } = money.journal
-  const content = use(await openContent({ ...core, gatewayId, scoring: { ...scoring, sets } }))
+  const content = use(
+    await openContent({ ...core, cipher: contentCipher, gatewayId, scoring: { ...scoring, sets } }),
+  )
   const { contentLogger, access } = content
   const { cipher } = access
   use(await startJobs({ ...scoring, ids, cipher, changed: (change) => sets.invalidate(change) }))
   const inference = use(
     await openInference({ ...core, models, meter, router, guardrails, contentLogger, cipher }),
   )
-  const shadows = use(createShadows({ ...scoring, sets, ids }))
+  const cascadeDays = use(startCascadeDays({ database, clock, log }))
+  const shadows = use(createShadows({ ...scoring, sets, ids, days: cascadeDays }))
   const answerCounter = use(startAnswerCounter({ database, clock, log }))
-  const asked = { sets, shadows, answerCounter, content }
-  return { money, analytics, ...asked, routing, router, models, liveTraffic, inference }
+  const asked = { sets, shadows, answerCounter, cascadeDays, content }
+  return { money, analytics, ...asked, routing, remoteModels, router, models, liveTraffic, inference }
 }

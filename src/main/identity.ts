@@ -32,7 +32,7 @@ export async function openConfiguredIdentity(
 export async function openConfiguredMtls(
   config: Config,
   identity: Identity,
-  { ids, log }: { readonly ids: Ids; readonly log: Log },
+  { ids, log }: { ids: Ids; log: Log },
 ): Promise<MtlsPort | null> {
   const { mtls_port, mtls_host, mtls_cert_file, mtls_key_file } = config.identity
   if (mtls_port === undefined) return null

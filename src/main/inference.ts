@@ -6,6 +6,8 @@ import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { anthropicEndpoints } from "../contract/anthropic/messages.ts"
 import type { Handlers } from "../contract/endpoint.ts"
+import type { storedChatEndpoints } from "../contract/openai/stored-chats.ts"
+import type { conversationEndpoints } from "../contract/openai/conversations.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { anthropicHandlers } from "../gateway/anthropic/messages.ts"
 import type { Guardrails } from "../gateway/guardrails/guardrails.ts"
@@ -16,6 +18,9 @@ import type { ModelResolver } from "../gateway/organization-access.ts"
 import { createBodyReader } from "../gateway/openai/body.ts"
 import { openaiHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
+import { Conversations, conversationHandlers } from "../gateway/openai/conversations.ts"
+import { BackgroundWork } from "../gateway/openai/response-background.ts"
+import { StoredChats, storedChatHandlers } from "../gateway/openai/stored-chats.ts"
 import { ResponseStore } from "../gateway/openai/response-store.ts"
 import type { WebSocketDeps } from "../server/websocket.ts"
 import type { ContentCipher } from "../store/content/cipher.ts"
@@ -37,9 +42,15 @@ interface InferenceRoot {
   readonly contentLogger: ContentLogger
   /** Of stored responses. */
   readonly cipher: ContentCipher
+  readonly hasRowSpace: (bytes: number) => boolean
 }
 
-type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>
+type InferenceHandlers = Handlers<
+  typeof inferenceEndpoints &
+    typeof conversationEndpoints &
+    typeof storedChatEndpoints &
+    typeof anthropicEndpoints
+>
 
 export interface Inference {
   readonly handlers: InferenceHandlers
@@ -49,7 +60,11 @@ export interface Inference {
 
 export async function openInference(root: InferenceRoot): Promise<Inference> {
   const { config, catalog, models, clock, ids, meter, router, guardrails } = root
-  const responseStore = new ResponseStore(root)
+  const timeoutMs = config.server.request_timeout_ms
+  const responseStore = new ResponseStore({ ...root, timeoutMs })
+  const storedChats = new StoredChats({ ...root, timeoutMs }, responseStore)
+  const conversations = new Conversations({ ...root, timeoutMs }, responseStore)
+  const background = new BackgroundWork(timeoutMs)
   const joined = config.database.url === undefined ? null : await responseStore.joinGateways()
   const deps = {
     catalog,
@@ -57,19 +72,30 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
     clock,
     ids,
     meter,
-    timeoutMs: config.server.request_timeout_ms,
+    timeoutMs,
     responseStore,
+    background,
+    conversations,
+    storedChats,
     router,
     guardrails,
     readBody: createBodyReader(),
     content: root.contentLogger,
   }
   return {
-    handlers: { ...openaiHandlers(deps), ...anthropicHandlers(deps) },
-    close: async () => await joined?.close(),
+    handlers: {
+      ...openaiHandlers(deps),
+      ...conversationHandlers(conversations),
+      ...storedChatHandlers(storedChats),
+      ...anthropicHandlers(deps),
+    },
+    close: async () => {
+      await background.close()
+      await joined?.close()
+    },
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,
-      converse: () => new ResponseConversation(deps),
+      converse: (hasRoom) => new ResponseConversation(deps, hasRoom),
     },
   }
 }

@@ -4,10 +4,19 @@ import { basename, join, resolve } from "node:path"
 import { z } from "zod"
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
+import { ticksOfUsd } from "../base/money.ts"
+import { connectModel } from "../control/connected-models.ts"
+import { findFirstOrganization } from "../store/organizations.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { type CatalogOperatorTable, GivenModel, skuForm } from "../contract/operator.ts"
+import {
+  type CatalogModel,
+  type CatalogOperatorTable,
+  GivenModel,
+  type RemoteOperatorTable,
+} from "../contract/operator.ts"
+import { skuForm } from "../contract/platform/connected-models.ts"
 import { readAdapter, readGguf } from "../engine/gguf.ts"
 
 interface CatalogDeps {
@@ -16,23 +25,50 @@ interface CatalogDeps {
   read(config: ModelConfig): Promise<Model>
   /** Puts a model to work in the running server. */
   added(model: Model): void
+  /** Of models at other servers; nothing is known of them where no server runs. */
+  describe?(sku: string): Pick<z.infer<typeof CatalogModel>, "decides" | "calibrated">
 }
 
 export function catalogHandlers(deps: CatalogDeps): Handlers<CatalogOperatorTable> {
   return {
-    listCatalog: async () => (await deps.catalog()).list().map(listed),
+    listCatalog: async () => (await deps.catalog()).list().map((model) => listed(deps, model)),
     addModel: async ({ body }) => await add(deps, body),
   }
 }
 
-const listed = ({ sku, kind, file, contextTokensMax, quantization, description }: Model) => ({
+const listed = (
+  { describe }: Pick<CatalogDeps, "describe">,
+  { sku, kind, file, contextTokensMax, quantization, description }: Model,
+): z.infer<typeof CatalogModel> => ({
   sku,
   kind,
   purpose: purposeOf(kind, file),
   context: contextTokensMax,
   quantization,
   description,
+  decides: describe?.(sku).decides ?? null,
+  calibrated: describe?.(sku).calibrated ?? null,
 })
+
+/** The same as in the console, for the operator's organization. */
+export function remoteHandlers(deps: Parameters<typeof connectModel>[0]): Handlers<RemoteOperatorTable> {
+  const { database, connector } = deps
+  return {
+    connectModel: async (call) => {
+      const { key, ...given } = call.body
+      const organization = await findFirstOrganization(database)
+      if (!organization)
+        throw new Fault("invalid_request", "Cannot connect the model: there is no organization")
+      const organizationId = organization.id
+      const { sku } = await connectModel(deps, call, { organizationId, given, key, createdBy: null })
+      const model = deps.catalog.find(sku)
+      if (!model) throw new Fault("conflict", `Cannot connect ${sku}: it was disconnected at this moment`)
+      return listed({ describe: (name) => connector.describe(name) }, model)
+    },
+    checkModel: async ({ body: { model, cost_max_usd } }) =>
+      await connector.check(model, cost_max_usd === undefined ? null : ticksOfUsd(cost_max_usd)),
+  }
+}
 
 /** As the console says it: every generation model also decides, and an encoder decides only. */
 function purposeOf(kind: Model["kind"], file: string): string {
@@ -40,7 +76,10 @@ function purposeOf(kind: Model["kind"], file: string): string {
   return isEncoderFile(file) ? "decisions" : "decisions and text"
 }
 
-async function add(deps: CatalogDeps, given: z.infer<typeof GivenModel>): Promise<ReturnType<typeof listed>> {
+async function add(
+  deps: CatalogDeps,
+  given: z.infer<typeof GivenModel>,
+): Promise<z.infer<typeof CatalogModel>> {
   const { file, sku = skuOf(basename(given.adapter ?? file)), kind, adapter } = given
   if (!skuForm.test(sku))
     throw new Fault(
@@ -71,7 +110,7 @@ async function add(deps: CatalogDeps, given: z.infer<typeof GivenModel>): Promis
   const before = await readAdded(deps.dataDirectory)
   await writeAdded(deps.dataDirectory, [...before, entry])
   deps.added(model)
-  return listed(model)
+  return listed(deps, model)
 }
 
 /** A download that broke off has a good beginning: how long the file must be says what is missing. */
@@ -91,7 +130,7 @@ async function refuseTruncated(
 }
 
 /** A file is named after its model, with the quantization last: small-q8_0.gguf is small. */
-export function skuOf(file: string): string {
+function skuOf(file: string): string {
   return file
     .replace(/\.(?:gguf|onnx)$/i, "")
     .replace(/[-.](?:i?q\d\w*|b?f16|f32)$/i, "")

@@ -8,8 +8,7 @@ import type { Log } from "../base/log.ts"
 import type { Metrics } from "../base/telemetry.ts"
 import type { RateLimits } from "../base/rate-limiter.ts"
 import { createInferenceMetrics } from "../gateway/telemetry.ts"
-import { type Meter, createMeter } from "../gateway/meter.ts"
-import { cheapestRequest } from "../gateway/sequence-record.ts"
+import { cheapestRequest, createMeter, type Meter } from "../gateway/meter.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
 import {
   type LeaseBook,

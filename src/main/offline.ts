@@ -11,6 +11,7 @@ import {
   type CatalogOperatorTable,
   type FleetOperatorTable,
   type OperatorTable,
+  type RemoteOperatorTable,
   operatorTable,
 } from "../contract/operator.ts"
 import { billingOperatorHandlers } from "../control/operator/billing.ts"
@@ -29,6 +30,7 @@ import { openConfiguredIdentity } from "./identity.ts"
 import { catalogHandlers } from "./models.ts"
 import { journalDirectory } from "./money.ts"
 import { rateLimitOf } from "./platform.ts"
+import { addConnected } from "./remote-models.ts"
 
 /** The store is opened by the first request that needs it. */
 export function openOffline(config: Config): Operator {
@@ -60,7 +62,10 @@ export function openOffline(config: Config): Operator {
   return { client: clientWithin(server), close: async () => await (await opening)?.close() }
 }
 
-type StoreHandlers = Omit<Handlers<OperatorTable>, keyof FleetOperatorTable | keyof CatalogOperatorTable>
+type StoreHandlers = Omit<
+  Handlers<OperatorTable>,
+  keyof FleetOperatorTable | keyof CatalogOperatorTable | keyof RemoteOperatorTable
+>
 
 interface OfflineStore {
   readonly database: Database
@@ -105,7 +110,8 @@ async function openStore(
         await (await identity()).testWorkloadIdentityProvider(call),
       ...storeOperatorHandlers({
         ...control,
-        catalog,
+        catalog: async () => await addConnected(database, await catalog()),
+        connector: null,
         provider: config.billing.provider,
         rateLimit: rateLimitOf(config),
         publicUrl: () => config.server.public_url ?? `http://${config.server.host}:${config.server.port}`,
@@ -134,7 +140,9 @@ async function notRunning(): Promise<never> {
   )
 }
 
-const ofRunningServer: Handlers<FleetOperatorTable> = {
+const ofRunningServer: Handlers<FleetOperatorTable & RemoteOperatorTable> = {
+  connectModel: notRunning,
+  checkModel: notRunning,
   getStatus: notRunning,
   getFleet: notRunning,
   drainWorker: notRunning,

@@ -11,6 +11,9 @@ export const version: string = found
 
 export const consoleDirectory = join(root, "console", "dist")
 
+/** The one that a browser decides with. */
+export const browserModelFile = join(root, "model", "umpire-decide-small.onnx")
+
 /** By file name; none where the package came without them. */
 export async function loadDocs(): Promise<ReadonlyMap<string, string>> {
   const directory = join(root, "docs")

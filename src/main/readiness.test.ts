@@ -1,13 +1,19 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { createReadiness } from "./readiness.ts"
 
 const works = async (): Promise<void> => undefined
 
-function newReadiness(stopping = false, journal = works) {
+function newReadiness(
+  stopping = false,
+  { journal = works, engines = works, store = works }: Record<string, typeof works> = {},
+) {
   const clock = new ManualClock(0)
-  const database = { query: async () => [] }
-  const needs = { database, engines: works, journal, clock, graceMs: 1000, state: { stopping } }
+  const query = async () => {
+    await store()
+    return []
+  }
+  const needs = { database: { query }, engines, journal, clock, graceMs: 1000, state: { stopping } }
   return { clock, readiness: createReadiness(needs) }
 }
 
@@ -36,13 +42,31 @@ test("a server that stops says no", async () => {
 
 test("a server that cannot record usage says no, until it can again", async () => {
   const disk = { isFull: true }
-  const { readiness } = newReadiness(false, async () => {
+  const journal = async (): Promise<void> => {
     if (disk.isFull) throw new Error("no space left")
-  })
+  }
+  const { readiness } = newReadiness(false, { journal })
   await expect(readiness.check()).rejects.toMatchObject({
     code: "not_ready",
     message: expect.stringContaining("usage"),
   })
   disk.isFull = false
   expect(await readiness.check()).toEqual({ status: "ok" })
+})
+
+const fails = async (): Promise<never> => await Promise.reject(new Error("away"))
+
+test("a server whose engine cannot work says no", async () => {
+  await expect(newReadiness(false, { engines: fails }).readiness.check()).rejects.toMatchObject({
+    code: "not_ready",
+    message: expect.stringContaining("engine"),
+  })
+})
+
+test("a store that is away is no reason to say no within the grace time, and is one past it", async () => {
+  const { clock, readiness } = newReadiness(false, { store: fails })
+  clock.advance(1000)
+  expect(await readiness.check()).toEqual({ status: "ok" })
+  clock.advance(1)
+  await expect(readiness.check()).rejects.toMatchObject({ message: expect.stringContaining("store") })
 })

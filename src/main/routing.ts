@@ -1,12 +1,12 @@
 /** The engines of this machine and the router, as the configuration describes them: which workers run which model, and where. */
-import type { Catalog, Model } from "../base/catalog.ts"
+import type { Catalog, Model, Region } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { WorkerConfig } from "../base/config-models.ts"
 import type { Config } from "../base/config-schema.ts"
 import { ConfigError } from "../base/config.ts"
 import type { Log } from "../base/log.ts"
-import type { Region } from "../base/regions.ts"
 import type { DialectName } from "../engine/remote/dialects.ts"
+import type { Decider } from "../engine/remote/decider.ts"
 import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
 import { workerClient } from "../engine/worker/client.ts"
 import { createPolicies } from "../gateway/organization-access.ts"
@@ -26,13 +26,16 @@ interface RoutingNeeds {
   readonly liveTraffic?: LiveTraffic
   /** The engines of a model in this machine. */
   readonly local: (model: Model) => WorkerEngines
+  /** Where models run that an operator connected by their address. */
+  readonly connected?: (sku: string) => readonly WorkerConfig[]
   /** The engines of a model at another server. */
   readonly remote: (model: Model, worker: WorkerConfig & { readonly url: string }) => WorkerEngines
 }
 
 export interface Routing extends Router {
-  /** A model that was added to the catalog runs in this machine. */
-  addLocal(model: Model): void
+  /** A model that was added to the catalog: it runs in this machine, unless it is connected. */
+  addModel(model: Model): void
+  removeModel(sku: string): void
 }
 
 /** One missed check may be chance; two are not. */
@@ -44,28 +47,29 @@ export function runsHere({ models }: Config, { sku }: Model): boolean {
   return workers.length === 0 || workers.some(({ url }) => url === undefined)
 }
 
+type ServedModel = Pick<Model, "sku" | "kind" | "contextTokensMax" | "quantization" | "file">
+
+/** `decider` tells how the worker decides, where it is not an Umpire worker. */
 export function remoteEngines(
-  model: Model,
+  model: ServedModel,
   { url, key, dialect, model: name }: WorkerConfig & { readonly url: string },
-): WorkerEngines {
+): WorkerEngines & { readonly decider?: Decider } {
   const called = name ?? model.sku
-  const client =
-    dialect === "umpire"
-      ? workerClient({ url, key, model: called })
-      : dialectClient(model, called, { url, key, dialect })
-  const { check } = client
-  if (model.kind === "embedding") return { embedder: client.embedder, check }
-  return { scorer: client.scorer, generator: client.generator, check }
+  if (dialect === "umpire") return enginesOf(model, workerClient({ url, key, model: called }))
+  const client = dialectClient(model, called, { url, key, dialect })
+  const engines = enginesOf(model, client)
+  return model.kind === "embedding" ? engines : { ...engines, decider: client.scorer }
 }
 
+const enginesOf = (
+  { kind }: ServedModel,
+  { scorer, generator, embedder, check }: Required<WorkerEngines>,
+): WorkerEngines => (kind === "embedding" ? { embedder, check } : { scorer, generator, check })
+
 function dialectClient(
-  { contextTokensMax, quantization, file }: Model,
+  { contextTokensMax, quantization, file }: ServedModel,
   name: string,
-  {
-    url,
-    key,
-    dialect,
-  }: { readonly url: string; readonly key: string | undefined; readonly dialect: DialectName },
+  { url, key, dialect }: { url: string; key: string | undefined; dialect: DialectName },
 ): RemoteWorker {
   const model = { name, contextTokensMax, quantization, file: file === "" ? null : file }
   return openRemoteWorker({ url, key }, dialect, { model })
@@ -77,12 +81,13 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   const from = ownRegion(config, regions)
   const workersOf = workersByModel(config)
   const workers = new Map(
-    catalog
-      .list()
-      .map((model) => [
-        model.sku,
-        settingsOf(needs, from, { model, configured: workersOf.get(model.sku) ?? [] }),
-      ]),
+    catalog.list().map((model) => [
+      model.sku,
+      settingsOf(needs, from, {
+        model,
+        configured: workersOf.get(model.sku) ?? needs.connected?.(model.sku) ?? [],
+      }),
+    ]),
   )
   const router = createRouter({
     regions,
@@ -91,17 +96,18 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
     policies: createPolicies(organizations),
     clock,
     log,
-    health: {
-      intervalMs: health_interval_ms,
-      timeoutMs: health_timeout_ms,
-      failuresMax: failedChecksMax,
-    },
+    health: { intervalMs: health_interval_ms, timeoutMs: health_timeout_ms, failuresMax: failedChecksMax },
     queueWaitMs: queue_wait_ms,
     ...(liveTraffic ? { liveTraffic } : {}),
   })
   return {
     ...router,
-    addLocal: (model) => router.add(model.sku, settingsOf(needs, from, { model, configured: [] })),
+    addModel: (model) =>
+      router.add(
+        model.sku,
+        settingsOf(needs, from, { model, configured: needs.connected?.(model.sku) ?? [] }),
+      ),
+    removeModel: (sku) => router.remove(sku),
   }
 }
 
@@ -118,7 +124,7 @@ function workersByModel({ models }: Config): Map<string, readonly WorkerConfig[]
 function settingsOf(
   { config, regions, local, remote }: RoutingNeeds,
   from: Region,
-  { model, configured }: { readonly model: Model; readonly configured: readonly WorkerConfig[] },
+  { model, configured }: { model: Model; configured: readonly WorkerConfig[] },
 ): WorkerSettings[] {
   const { concurrency_max, queue_max, attempt_timeout_ms } = config.routing
   const workers = configured.length > 0 ? configured : [{ dialect: "openai" as const }]

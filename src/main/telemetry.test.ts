@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import type { Config } from "../base/config-schema.ts"
+import { loadConfig } from "../base/config.ts"
 import { silentLog } from "../base/log.ts"
 import { openTelemetry } from "./telemetry.ts"
 
@@ -7,10 +7,11 @@ const traceId = "0".repeat(31) + "1"
 
 /** Whether a trace goes on that the caller samples, or does not. */
 async function isKept(service: "umpire" | "umpire-worker", ratio: number, flags: "00" | "01") {
-  // All that is read of it; nothing is sent to the address.
-  const config = {
-    telemetry: { otlp_endpoint: "http://127.0.0.1:9", sample_ratio: ratio },
-  } as unknown as Config
+  // Nothing is sent to the address.
+  const config = loadConfig(
+    { UMPIRE_TELEMETRY_OTLP_ENDPOINT: "http://127.0.0.1:9", UMPIRE_TELEMETRY_SAMPLE_RATIO: String(ratio) },
+    import.meta.dirname,
+  )
   const telemetry = await openTelemetry(config, service, { log: silentLog, environment: {} })
   const traceparent = `00-${traceId}-2222222222222222-${flags}`
   const span = telemetry.tracer?.begin("a", "server", (name) => (name === "traceparent" ? traceparent : null))

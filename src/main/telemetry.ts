@@ -25,10 +25,7 @@ const tracestateCharactersMax = 512
 export async function openTelemetry(
   { telemetry }: Config,
   service: "umpire" | "umpire-worker",
-  {
-    log,
-    environment = process.env,
-  }: { readonly log: Log; readonly environment?: NodeJS.ProcessEnv | undefined },
+  { log, environment = process.env }: { log: Log; environment?: NodeJS.ProcessEnv | undefined },
 ): Promise<Telemetry> {
   const isAsked =
     telemetry.otlp_endpoint ??

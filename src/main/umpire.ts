@@ -1,30 +1,34 @@
 /** The composition root: opens the modules in order, joins them, and closes them again in reverse. */
 import { setTimeout as wait } from "node:timers/promises"
+import { noProxies, parseTrustedProxies } from "../base/addresses.ts"
 import type { Catalog } from "../base/catalog.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
-import { createIdempotencyStore } from "../control/idempotency.ts"
-import type { Bootstrap, FirstStart } from "../control/first-start.ts"
+import type { RateLimits } from "../base/rate-limiter.ts"
 import { billingHandlers } from "../control/billing/handlers.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
+import type { Bootstrap, FirstStart } from "../control/first-start.ts"
+import { createIdempotencyStore } from "../control/idempotency.ts"
 import { operatorMembership } from "../control/operator/handlers.ts"
 import { startPeriodic } from "../control/periodic.ts"
 import { platformHandlers } from "../control/platform.ts"
 import { purgeTask, sealTask } from "../control/upkeep.ts"
 import { recordRefusal } from "../gateway/metered-call.ts"
-import { createHttp } from "../server/http.ts"
+import { createRequestLimiter } from "../server/access.ts"
+import { ByteBudget } from "../server/byte-budget.ts"
+import { createHttp, type HttpDeps } from "../server/http.ts"
 import { openOperatorSocket, operatorAddress, operatorGate } from "../server/operator-socket.ts"
 import { loadPages } from "../server/pages.ts"
+import { aboutModels } from "./about-models.ts"
 import { openAccess } from "./access.ts"
 import { openAlerts } from "./alerts.ts"
-import { type Progress, openApp } from "./app.ts"
+import { openApp, type Progress } from "./app.ts"
 import { askingHandlers } from "./asking.ts"
 import { openBatches } from "./batches.ts"
 import { billingOf } from "./billing.ts"
 import { openModels } from "./engines.ts"
 import { openFleet } from "./fleet.ts"
 import { type Core, type Gateway, openGateway } from "./gateway.ts"
-import { httpSettings } from "./http-settings.ts"
 import { openConfiguredMtls } from "./identity.ts"
 import {
   addProcessMetrics,
@@ -34,11 +38,10 @@ import {
   openConfiguredMetricsPort,
 } from "./metrics.ts"
 import { operatorHandlers } from "./operator.ts"
-import { consoleDirectory } from "./package-files.ts"
-import { platformParts, regionsOf } from "./platform.ts"
+import { browserModelFile, consoleDirectory } from "./package-files.ts"
+import { platformParts, rateLimitOf, regionsOf } from "./platform.ts"
 import { type Readiness, readinessOf } from "./readiness.ts"
-import { serviceHandlers } from "./service.ts"
-import { createStatus } from "./status.ts"
+import { createStatus, serviceHandlers } from "./service.ts"
 
 interface Umpire {
   readonly url: string
@@ -52,7 +55,7 @@ interface Umpire {
 export async function startUmpire(
   config: Config,
   bootstrap: Bootstrap,
-  { log, progress = () => undefined }: { readonly log: Log; readonly progress?: Progress | undefined },
+  { log, progress = () => undefined }: { log: Log; progress?: Progress | undefined },
 ): Promise<Umpire> {
   const app = await openApp(config, log, progress)
   try {
@@ -87,7 +90,7 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
   const readMetrics = metricsReader(config.metrics, metrics, clock)
   const report = createStatus({ ...core, router: routing, money, regions: regionsOf(config) })
   const fleet = use(await openFleet({ database, router: routing, report, clock, log }))
-  const idempotency = createIdempotencyStore(core)
+  const idempotency = createIdempotencyStore({ ...core, cipher: content.access.cipher })
   use(
     await openOperatorSocket(operatorAddress(config.data_dir), {
       ...core,
@@ -98,7 +101,13 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
   )
   const readiness = readinessOf(core, money)
   const billing = await billingOf(core, gateway)
-  const platform = platformParts({ ...core, content: content.access, billing })
+  const platform = platformParts({
+    ...core,
+    content: content.access,
+    billing,
+    connector: gateway.remoteModels,
+    about: aboutModels(config.engine.decision_model),
+  })
   const asking = { ...(await askingHandlers(core, gateway)), ...inference.handlers }
   const batches = use(await openBatches({ ...core, liveTraffic: gateway.liveTraffic, handlers: asking }))
   const settings = httpSettings(config, rateLimits)
@@ -118,9 +127,10 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
     },
     refused: (refusal) => recordRefusal({ meter: money.meter, log }, refusal),
     gate: principals,
+    publicUrl: core.publicUrl,
     idempotency,
     socket: inference.socket,
-    pages: await loadPages(consoleDirectory),
+    pages: await loadPages(consoleDirectory, { modelFile: browserModelFile }),
   })
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
@@ -134,4 +144,23 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
   const metricsPort = await openConfiguredMetricsPort(config, readMetrics, log)
   if (metricsPort) use(metricsPort)
   return readiness
+}
+
+const mebibyte = 1024 * 1024
+
+type HttpSettings = Pick<HttpDeps, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> & {
+  readonly bytes: ByteBudget
+}
+
+/** What the HTTP server takes from the configuration. */
+function httpSettings(config: Config, rateLimits: RateLimits): HttpSettings {
+  const { server, limits } = config
+  const { request_bytes_max_mib: bytesMaxMib } = limits
+  return {
+    limiter: createRequestLimiter(rateLimitOf(config), rateLimits),
+    trustedProxies: parseTrustedProxies(server.trusted_proxies) ?? noProxies,
+    limits: { connectionsMax: server.connections_max, perAddressMax: server.connections_per_address_max },
+    requestTimeoutMs: server.request_timeout_ms,
+    bytes: new ByteBudget(bytesMaxMib === undefined ? undefined : bytesMaxMib * mebibyte),
+  }
 }

@@ -1,7 +1,7 @@
 /** Kappa is 1 for agreement, 0 for chance, and says nothing where there is nothing to say. */
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { type LabelPair, cohensKappa, stratifiedKappa } from "./agreement.ts"
+import { cohensKappa, type LabelPair, stratifiedKappa } from "./evaluation.ts"
 
 const repeat = (pair: LabelPair, times: number): LabelPair[] => Array.from({ length: times }, () => pair)
 

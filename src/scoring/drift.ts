@@ -13,7 +13,7 @@ interface DriftFigures {
 export const driftRowsMin = 100
 /** The usual reading of the index: below 0.1 the distributions are alike, from 0.25 on they are not. */
 const smallPsi = 0.1
-export const largePsi = 0.25
+const largePsi = 0.25
 /** With many answers and few rows chance alone makes the index large, so that the test must agree. */
 export const driftPValueMax = 0.01
 

@@ -1,12 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import {
-  calibrateMargins,
-  fitCalibration,
-  meanLoss,
-  type LabelledMargins,
-  uncalibrated,
-} from "./calibration.ts"
+import { type LabelledMargins, fitCalibration, meanLoss } from "./fit-calibration.ts"
+import { calibrateMargins, uncalibrated } from "./calibration.ts"
 import { type Judged, answerOf, evaluate } from "./evaluation.ts"
 import { sigmoid } from "./answers.ts"
 

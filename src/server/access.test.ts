@@ -53,6 +53,12 @@ test.each([
 test.each([
   ["a write without proof", writes, { cookie, host: "a.b" }, "csrf_refused"],
   ["a write from elsewhere", writes, { cookie, origin: "https://evil.example", host: "a.b" }, "csrf_refused"],
+  [
+    "a write from elsewhere that has the header too",
+    writes,
+    { cookie, origin: "https://evil.example", host: "a.b", "x-umpire-csrf": "1" },
+    "csrf_refused",
+  ],
   ["a write from another port", writes, { cookie, origin: "https://a.b:9", host: "a.b:8" }, "csrf_refused"],
   ["a write from a page without an origin", writes, { cookie, origin: "null", host: "a.b" }, "csrf_refused"],
   [
@@ -70,4 +76,15 @@ test.each([
   ["an empty bearer value", reads, { authorization: "Bearer " }, "missing_credentials"],
 ] as const)("%s is refused", (_, endpointOf, headers, code) => {
   expect(() => readCredentials(endpointOf, facts(headers))).toThrow(expect.objectContaining({ code }))
+})
+
+test("a page of the server's public address is ours, whatever host a proxy asks for", () => {
+  const given = facts({
+    cookie,
+    origin: "https://umpire.example",
+    host: "10.0.0.1:8484",
+    "x-umpire-csrf": "1",
+  })
+  expect(readCredentials(writes, given, () => "https://umpire.example/")).toEqual(fromCookie)
+  expect(() => readCredentials(writes, given)).toThrow(expect.objectContaining({ code: "csrf_refused" }))
 })

@@ -4,17 +4,18 @@ import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
 import { type Principal, type RateLimit, type Membership, isOwner } from "../contract/access.ts"
 import { type Endpoint, type RequestFacts, isWrite } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { csrfHeader, organizationHeader } from "../contract/headers.ts"
 import { parseParams, takesNoBody } from "./input.ts"
 
 /** What a call is about, as far as access is concerned. */
-export type Subject =
+type Subject =
   | { readonly kind: "organization"; readonly organizationId: string }
   | { readonly kind: "billing_account"; readonly billingAccountId: string }
   /** Inference: a key's own organization, or the one that a session names (null: its personal one). */
   | { readonly kind: "inference"; readonly organizationId: string | null }
 
 /** What the server must be told about principals; the composition root brings the answers. */
-export interface Gate {
+interface Gate {
   /** The principal of a bearer value, or null when there is none. */
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
@@ -29,6 +30,8 @@ export interface RequestLimiter {
 }
 
 export interface AccessDeps {
+  /** The address that browsers know the server by, where a proxy has another one. */
+  readonly publicUrl?: () => string
   /** Who every caller is, where only one can reach the server. */
   readonly principal?: Principal
   readonly gate: Gate
@@ -46,7 +49,7 @@ export interface Caller {
   headers?(headers: Readonly<Record<string, string>>): void
 }
 
-export interface Admission {
+interface Admission {
   readonly params: Readonly<Record<string, string>>
   readonly membership: Membership | null
 }
@@ -58,7 +61,7 @@ export interface Admission {
 export async function admit(caller: Caller, deps: AccessDeps): Promise<Admission> {
   const { gate, limiter } = deps
   const { endpoint, facts } = caller
-  const principal = deps.principal ?? (await authenticate(endpoint, facts, gate))
+  const principal = deps.principal ?? (await authenticate(endpoint, facts, deps))
   caller.principal = principal
   if (principal) {
     const headers = await limiter.take(principal)
@@ -79,10 +82,14 @@ export async function admit(caller: Caller, deps: AccessDeps): Promise<Admission
  * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
  * browser, not by the caller, so an old one does not keep anyone from signing in.
  */
-async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate): Promise<Principal | null> {
+async function authenticate(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  { gate, publicUrl }: AccessDeps,
+): Promise<Principal | null> {
   if (endpoint.access.ownBearer) return null
   const isOpen = endpoint.access.principals.length === 0
-  const credentials = readCredentials(endpoint, facts)
+  const credentials = readCredentials(endpoint, facts, publicUrl)
   if (!credentials && isOpen) return null
   if (!credentials) throw missing()
   const principal = await gate.authenticate(credentials.bearer)
@@ -196,7 +203,7 @@ function subjectOf(
   if (endpoint.access.permission === "inference")
     return {
       kind: "inference",
-      organizationId: facts.header("x-umpire-organization") ?? facts.header("openai-organization"),
+      organizationId: facts.header(organizationHeader) ?? facts.header("openai-organization"),
     }
   return null
 }
@@ -206,7 +213,7 @@ function checkMembership({ access }: Endpoint, principal: Principal, membership:
   const session = principal.kind === "session"
   if (
     access.permission &&
-    !(session && access.anyMember) &&
+    !(session && access.alsoRoles?.includes(membership.role)) &&
     !membership.permissions.includes(access.permission)
   )
     throw lacks(access.permission)
@@ -220,7 +227,7 @@ async function checkResource(
   { organizationId }: Membership,
   { params, gate }: { readonly params: Readonly<Record<string, string>>; readonly gate: Gate },
 ): Promise<void> {
-  if (takesNoBody(endpoint) || params["org_id"] === undefined) return
+  if (takesNoBody(endpoint)) return
   if (await gate.exists(organizationId, params)) return
   throw new Fault("not_found", "Cannot find the resource: no such id is visible to this principal")
 }
@@ -234,9 +241,6 @@ function lacks(permission: string): Fault {
 
 const sessionCookie = "umpire_session"
 
-/** A page of another site cannot send it without asking first, and it is never told that it may. */
-const csrfHeader = "x-umpire-csrf"
-
 interface Credentials {
   readonly bearer: string
   readonly source: "header" | "cookie"
@@ -248,7 +252,11 @@ const keyHeader = "x-api-key"
 const takesKeyHeader = ({ surface }: Endpoint): boolean => surface === "anthropic" || surface === "openai"
 
 /** Null when none are given. A malformed Authorization header is refused rather than ignored. */
-export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Credentials | null {
+export function readCredentials(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  publicUrl?: () => string,
+): Credentials | null {
   const given = facts.header("authorization")
   if (given !== null) {
     const bearer = bearerOf(given)
@@ -261,7 +269,7 @@ export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Creden
   if (bearer === null) return null
   // A socket is opened with GET, and what is said over it costs money.
   const needsProof = isWrite(endpoint) || facts.header("upgrade") !== null
-  if (!needsProof || isFromOurPage(facts)) return { bearer, source: "cookie" }
+  if (!needsProof || isFromOurPage(facts, publicUrl)) return { bearer, source: "cookie" }
   // An endpoint that needs no credentials ignores a cookie without proof of origin.
   if (endpoint.access.principals.length === 0) return null
   throw new Fault(
@@ -294,10 +302,15 @@ function readCookie(facts: RequestFacts, name: string): string | null {
 }
 
 /** Browsers send cookies for pages of other sites too, so a write must show that the page is ours (CSRF). */
-function isFromOurPage(facts: RequestFacts): boolean {
-  if (facts.header(csrfHeader) !== null) return true
+function isFromOurPage(facts: RequestFacts, publicUrl?: () => string): boolean {
   const origin = facts.header("origin")
-  return origin !== null && hostOf(origin) === facts.header("host")
+  // Who says that it is another page is believed.
+  if (origin === null) return facts.header(csrfHeader) !== null
+  const host = hostOf(origin)
+  return (
+    host !== null &&
+    (host === facts.header("host") || (publicUrl !== undefined && host === hostOf(publicUrl())))
+  )
 }
 
 function hostOf(origin: string): string | null {

@@ -32,12 +32,39 @@ test("small bodies have room that large ones cannot take, up to the whole budget
   expect(() => leaseOf(budget, "org_3").take(1)).toThrow(refused)
 })
 
-test("a body is checked before it is read, and counted as it comes", () => {
+test("what is held in all grows while there is room, and is as much as before where there is none", () => {
   const budget = new ByteBudget(16 * mebibyte)
   const lease = leaseOf(budget, "org_1")
-  lease.check(7 * mebibyte)
+  expect([lease.resize(7 * mebibyte), lease.resize(7 * mebibyte + 1)]).toEqual([true, false])
+  expect(budget.heldBytes).toBe(7 * mebibyte)
+  expect(lease.resize(mebibyte)).toBe(true)
+  expect(budget.heldBytes).toBe(mebibyte)
+})
+
+test("a body that is announced has its room from its organization, and takes none from others before it comes", () => {
+  const budget = new ByteBudget(16 * mebibyte)
+  const lease = leaseOf(budget, "org_1")
+  lease.announce(5 * mebibyte)
   expect(budget.heldBytes).toBe(0)
-  expect(() => lease.check(7 * mebibyte + 1)).toThrow(refused)
+  expect(() => leaseOf(budget, "org_1").announce(2 * mebibyte + 1)).toThrow(refused)
+  leaseOf(budget, "org_1").announce(2 * mebibyte)
+  expect(() => leaseOf(budget, "org_1").take(64 * 1024 + 1)).toThrow(refused)
+  leaseOf(budget, "org_2").take(7 * mebibyte)
+  lease.take(5 * mebibyte)
+  expect(budget.heldBytes).toBe(12 * mebibyte)
+  lease.close()
+  leaseOf(budget, "org_1").announce(5 * mebibyte)
+})
+
+test("a body that becomes larger than announced is counted as it is", () => {
+  const budget = new ByteBudget(16 * mebibyte)
+  const lease = leaseOf(budget, "org_1")
+  lease.announce(mebibyte)
+  lease.take(7 * mebibyte)
+  expect(() => lease.take(1)).toThrow(refused)
+  lease.close()
+  expect(budget.heldBytes).toBe(0)
+  leaseOf(budget, "org_1").take(7 * mebibyte)
 })
 
 test("an answer is never refused, but counts against the bodies that follow", () => {

@@ -28,7 +28,7 @@ const retryAfterMs = 1_000
 
 export class ByteBudget {
   readonly bytesMax: number
-  readonly #held = new Map<string, number>()
+  readonly #claimed = new Map<string, number>()
   #bytes = 0
 
   constructor(bytesMax = defaultBudgetBytes()) {
@@ -41,29 +41,36 @@ export class ByteBudget {
 
   lease(): ByteLease {
     return new ByteLease({
-      hasRoom: (holder, bytes, total) => this.#hasRoom(holder, bytes, total),
-      add: (holder, bytes) => this.#add(holder, bytes),
+      hasRoom: (holder, more, total) => this.#hasRoom(holder, more, total),
+      add: (holder, more) => this.#add(holder, more),
     })
   }
 
-  #hasRoom(holder: string, bytes: number, total: number): boolean {
-    if (total <= smallBytes) return this.#bytes + bytes <= this.bytesMax
+  #hasRoom(holder: string, more: Bytes, total: number): boolean {
+    if (total <= smallBytes) return this.#bytes + more.held <= this.bytesMax
     const ofLarge = this.bytesMax * (1 - smallShare)
-    const ofHolder = (this.#held.get(holder) ?? 0) + bytes
-    return this.#bytes + bytes <= ofLarge && ofHolder <= ofLarge * holderShare
+    const ofHolder = (this.#claimed.get(holder) ?? 0) + more.claimed
+    return this.#bytes + more.held <= ofLarge && ofHolder <= ofLarge * holderShare
   }
 
-  #add(holder: string, bytes: number): void {
-    this.#bytes += bytes
-    const held = (this.#held.get(holder) ?? 0) + bytes
-    if (held > 0) this.#held.set(holder, held)
-    else this.#held.delete(holder)
+  #add(holder: string, { held, claimed }: Bytes): void {
+    this.#bytes += held
+    const all = (this.#claimed.get(holder) ?? 0) + claimed
+    if (all > 0) this.#claimed.set(holder, all)
+    else this.#claimed.delete(holder)
   }
 }
 
+interface Bytes {
+  /** In memory. */
+  readonly held: number
+  /** Those, or as many as the body will have: they are taken from the holder's share alone. */
+  readonly claimed: number
+}
+
 interface Account {
-  hasRoom(holder: string, bytes: number, total: number): boolean
-  add(holder: string, bytes: number): void
+  hasRoom(holder: string, more: Bytes, total: number): boolean
+  add(holder: string, more: Bytes): void
 }
 
 /** What one request holds. */
@@ -72,34 +79,57 @@ export class ByteLease {
   holder = ""
   readonly #account: Account
   #bytes = 0
+  #announced = 0
   #isClosed = false
 
   constructor(account: Account) {
     this.#account = account
   }
 
-  /** Refuses a body of this size before it is read; it is counted as it comes. */
-  check(bytes: number): void {
-    if (!this.#account.hasRoom(this.holder, bytes, this.#bytes + bytes)) throw overCapacity()
+  /**
+   * A body of this size will come: it is refused before it is read where its holder has no room left for all of it. Otherwise many
+   * that come at once would fill the room together, and each would be refused when most of it had been read.
+   */
+  announce(bytes: number): void {
+    const more = this.#more(this.#bytes, bytes)
+    if (!this.#account.hasRoom(this.holder, { ...more, held: bytes }, bytes)) throw overCapacity()
+    this.#account.add(this.holder, more)
+    this.#announced = bytes
   }
 
   /** More of a body, or less. */
   take(bytes: number): void {
-    if (bytes > 0) this.check(bytes)
+    const total = this.#bytes + bytes
+    if (bytes > 0 && !this.#account.hasRoom(this.holder, this.#more(total), total)) throw overCapacity()
     this.add(bytes)
+  }
+
+  /** Counts so many in all; false, and as many as before, where there is no room for more. */
+  resize(bytes: number): boolean {
+    const more = this.#more(bytes)
+    if (more.held > 0 && !this.#account.hasRoom(this.holder, more, bytes)) return false
+    this.add(more.held)
+    return true
   }
 
   /** An answer: it is there, and counts against the bodies that come. */
   add(bytes: number): void {
     if (this.#isClosed) return
+    this.#account.add(this.holder, this.#more(this.#bytes + bytes))
     this.#bytes += bytes
-    this.#account.add(this.holder, bytes)
   }
 
   /** What is added later, as the refusal that a client who is gone does not get, is not counted. */
   close(): void {
-    this.add(-this.#bytes)
+    this.#account.add(this.holder, this.#more(0, 0))
+    this.#bytes = 0
+    this.#announced = 0
     this.#isClosed = true
+  }
+
+  #more(bytes: number, announced = this.#announced): Bytes {
+    const claimed = Math.max(bytes, announced) - Math.max(this.#bytes, this.#announced)
+    return { held: bytes - this.#bytes, claimed }
   }
 }
 

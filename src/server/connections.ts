@@ -7,7 +7,8 @@ import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { type TrustedProxies, isTrustedPeer, networkOf } from "../base/addresses.ts"
 import { Fault } from "../contract/errors.ts"
-import { endConnection, faultText } from "./reply.ts"
+import { endConnection } from "./discard.ts"
+import { faultText } from "./reply.ts"
 
 export interface ConnectionLimits {
   readonly connectionsMax: number

@@ -15,19 +15,21 @@ import {
   DocumentStream,
   EventStream,
   sequenceHeader,
+  storesBody,
+  type Handlers,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessDeps, type Caller, RateLimited, admit } from "./access.ts"
-import { sendDocument, sendEvents } from "./events.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
-import { SlowBody, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
-import { parseBody } from "./json-body.ts"
-import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
+import { parseBody, parseQuery, readBody, SlowBody, streamBody, takesNoBody } from "./input.ts"
+import { asFault, type Reply, sendDocument, sendEvents, sendFault, sendOutput } from "./reply.ts"
 
 export interface RequestDeps extends AccessDeps {
   readonly idempotency: IdempotencyStore
   readonly clock: Clock
   readonly log: Log
+  /** Whether so many bytes may be added to the database; left out: always. */
+  readonly hasRowSpace?: (bytes: number) => boolean
   /**
    * Told of an inference request that was refused before its handler saw it, although its principal is known; returns
    * the id of its sequence, where it has one.
@@ -65,7 +67,11 @@ interface HttpRequest extends Mounted, Caller {
 }
 
 /** Answers a request exactly once. Rejects only when the answer itself cannot be written. */
-export async function handleRequest(request: HttpRequest, deps: RequestDeps): Promise<void> {
+export async function handleRequest(
+  received: Omit<HttpRequest, "principal" | "isHandled">,
+  deps: RequestDeps,
+): Promise<void> {
+  const request: HttpRequest = { ...received, principal: null, isHandled: false }
   const { deadline, reply, endpoint, facts } = request
   try {
     const output = await deadline.race(runStages(request, deps))
@@ -97,18 +103,29 @@ async function readInput(request: HttpRequest, deps: RequestDeps): Promise<CallI
   const { endpoint } = request
   const { params, membership } = await admit(request, deps)
   const query = parseQuery(endpoint, request.search)
-  const body = takesNoBody(endpoint) ? undefined : await takeBody(request, membership)
+  const body = takesNoBody(endpoint) ? undefined : await takeBody(request, membership, deps)
   return { params, query, body, membership }
 }
 
-async function takeBody(request: HttpRequest, membership: Membership | null): Promise<unknown> {
+async function takeBody(
+  request: HttpRequest,
+  membership: Membership | null,
+  { hasRowSpace }: RequestDeps,
+): Promise<unknown> {
   const { endpoint, message, principal, facts } = request
   if (endpoint.reads === "stream") return streamBody(endpoint, message)
+  if (storesBody(endpoint) && hasRowSpace?.(endpoint.bodyBytesMax) === false) throw storageFull()
   const owner = membership?.organizationId ?? principal?.id ?? facts.ip
   request.reply.lease.holder = owner
   request.body = await readBody(endpoint, message, request.reply.lease)
   return await parseBody(endpoint, request.body, { owner, signal: facts.signal })
 }
+
+const storageFull = (): Fault =>
+  new Fault(
+    "storage_full",
+    "Cannot store the request: the disk has no room for it; the operator must make some",
+  )
 
 type CallInput = Pick<Call, "params" | "query" | "body" | "membership">
 
@@ -276,6 +293,19 @@ interface Param<Target> {
   readonly name: string
   readonly ending: string
   readonly node: Node<Target>
+}
+
+/** Each endpoint of a table with its handler. */
+export function mount<Table extends Record<string, Endpoint>>(
+  table: Table,
+  handlers: Handlers<Table>,
+): Routes<Mounted> {
+  const routes = new Routes<Mounted>()
+  for (const [name, endpoint] of Object.entries(table)) {
+    // A handler takes the call that its own endpoint's schemas made.
+    routes.add(endpoint, { endpoint, handler: handlers[name] as LooseHandler })
+  }
+  return routes
 }
 
 export class Routes<Target> {

@@ -1,6 +1,5 @@
 /** The HTTP server: mounts the table of endpoints on node:http, limits its connections, gives each request its deadline, and stops in order. */
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
-import { keysOf } from "../base/lists.ts"
 import { listenOn } from "./port.ts"
 import type { TrustedProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
@@ -11,12 +10,12 @@ import { type Table, table } from "../contract/table.ts"
 import { ByteBudget } from "./byte-budget.ts"
 import { type ConnectionLimits, type OpenConnections, limitConnections } from "./connections.ts"
 import {
-  type LooseHandler,
   type Mounted,
   type RequestDeps,
   type RouteMatch,
   Deadlines,
-  Routes,
+  type Routes,
+  mount,
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
@@ -70,7 +69,7 @@ const requestIdForm = /^[\w.:-]{1,128}$/
 
 export function createHttp(given: HttpDeps): HttpServer {
   const deps = { ...given, bytes: given.bytes ?? new ByteBudget() }
-  const routes = mount(deps.handlers)
+  const routes = mount(table, deps.handlers)
   const deadlines = new Deadlines(deps.requestTimeoutMs)
   const observe = observeRequests(deps.metrics)
   const state = { isStopping: false }
@@ -88,17 +87,6 @@ export function createHttp(given: HttpDeps): HttpServer {
       await Promise.all([sockets?.close(graceMs), close(server, { deadlines, connections }, graceMs)])
     },
   }
-}
-
-function mount(handlers: Handlers<Table>): Routes<Mounted> {
-  const routes = new Routes<Mounted>()
-  for (const name of keysOf(table)) {
-    const endpoint: Endpoint = table[name]
-    // A handler takes the call that its own endpoint's schemas made.
-    const handler = handlers[name] as LooseHandler
-    routes.add(endpoint, { endpoint, handler })
-  }
-  return routes
 }
 
 function openServer({ times, requestTimeoutMs }: HttpDeps): Server {
@@ -183,24 +171,8 @@ function receive(
       signal: deadline.signal,
     })
     const { target, params } = match
-    const { endpoint, handler } = target
-    await handleRequest(
-      {
-        endpoint,
-        handler,
-        message,
-        path,
-        params,
-        search,
-        facts,
-        reply,
-        deadline,
-        principal: null,
-        headers: (headers) => reply.headers(headers),
-        isHandled: false,
-      },
-      deps,
-    )
+    const headers = (given: Readonly<Record<string, string>>): void => reply.headers(given)
+    await handleRequest({ ...target, message, path, params, search, facts, reply, deadline, headers }, deps)
   }
   span?.set({ "umpire.request_id": reply.requestId })
   withSpan(span, answer).catch((error: unknown) => {
@@ -218,8 +190,10 @@ function beginSpan(
   if (!tracer || !match || match.target.endpoint.surface === "service") return undefined
   const { method = "" } = message
   const route = match.target.endpoint.path
+  // What a proxy that ends TLS says of it.
+  const scheme = headerOf(message, "x-forwarded-proto") === "https" ? "https" : "http"
   const span = tracer.begin(`${method} ${route}`, "server", (name) => headerOf(message, name))
-  span.set({ "http.request.method": method, "http.route": route, "url.path": path })
+  span.set({ "http.request.method": method, "http.route": route, "url.path": path, "url.scheme": scheme })
   return span
 }
 

@@ -15,6 +15,10 @@ class KeptAnswer implements IdempotencyStore {
     return this.kept ?? { attemptId: "req_1", claimedMs }
   }
 
+  seal(_: unknown, body: string): string {
+    return body
+  }
+
   async complete(run: IdempotentRun, output: unknown): Promise<void> {
     this.kept = run.encode(output)
   }

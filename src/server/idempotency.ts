@@ -14,7 +14,7 @@ import {
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 
-export interface IdempotentRequest {
+interface IdempotentRequest {
   readonly scope: string
   readonly key: string
   /** SHA-256 of the body. */
@@ -29,6 +29,8 @@ export interface IdempotencyStore {
   ): Promise<
     { readonly attemptId: string; readonly claimedMs: number } | Pick<IdempotentAnswer, "body" | "headers">
   >
+  /** What is kept of the body of an answer. */
+  seal(request: IdempotentRequest, body: string): string
   /** Unless the transaction of the work has done so. */
   complete(run: IdempotentRun, output: unknown): Promise<void>
   /** After a failure that changed nothing. */
@@ -106,7 +108,10 @@ export async function runIdempotent(
     key,
     attemptId: claimed.attemptId,
     claimedMs: claimed.claimedMs,
-    encode: (output) => ({ ...encode(endpoint, output), headers: { ...headers } }),
+    encode: (output) => {
+      const { status, body } = encode(endpoint, output)
+      return { status, body: body === null ? null : store.seal(request, body), headers: { ...headers } }
+    },
   }
   const output = await work(run, endpoint.callSource ? keepHeader : header).catch(async (error: unknown) => {
     // A key that cannot be released now is released by time; the caller must hear of the first failure.

@@ -5,8 +5,7 @@ import { z } from "zod"
 import { endpoint } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { ByteBudget, type ByteLease } from "./byte-budget.ts"
-import { SlowBody, parseQuery, readBody } from "./input.ts"
-import { parseJsonBody } from "./json-body.ts"
+import { parseJsonBody, parseQuery, readBody, SlowBody } from "./input.ts"
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -1,23 +1,23 @@
 /** Reads an HTTP request, within bounds: the facts of its head, and its parts by the endpoint's schemas. */
 import type { IncomingMessage } from "node:http"
+import { promisify } from "node:util"
+import { brotliDecompress, gunzip, inflate } from "node:zlib"
 import { z } from "zod"
-import { type TrustedProxies, clientAddress } from "../base/addresses.ts"
+import { clientAddress, type TrustedProxies } from "../base/addresses.ts"
+import { errorCode } from "../base/error-code.ts"
+import { checkJson, checkJsonBounds, JsonError } from "../base/json.ts"
+import { keysOf } from "../base/lists.ts"
+import { task, threadBytesMin, threads } from "../base/peer/threads.ts"
+import { check, problemsMax } from "../contract/check.ts"
 import {
   type BodyStream,
   type Endpoint,
-  type RequestFacts,
   refusesUnknownQuery,
+  type RequestFacts,
 } from "../contract/endpoint.ts"
-import { Fault } from "../contract/errors.ts"
-import { checkPart } from "./json-body.ts"
+import { Fault, type FaultCode } from "../contract/errors.ts"
+import { type EndpointName, table } from "../contract/table.ts"
 import type { ByteLease } from "./byte-budget.ts"
-import {
-  type ContentCoding,
-  ContentTooLarge,
-  decodeContent,
-  decodedMax,
-  isContentCoding,
-} from "./content-coding.ts"
 
 export function parseParams(
   endpoint: Endpoint,
@@ -116,7 +116,7 @@ export async function readBody(
   const coding = checkContent(endpoint, message)
   const length = Number(message.headers["content-length"] ?? 0)
   if (length > bodyBytesMax) throw tooLarge(endpoint)
-  lease.check(length)
+  lease.announce(length)
   const bytes = await collect(message, lease, (size) => {
     if (size > bodyBytesMax) throw tooLarge(endpoint)
   })
@@ -353,4 +353,118 @@ export function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
     if (name?.length === 4 && name.toLowerCase() === "host") hosts++
   }
   return hosts > 1
+}
+
+interface Reader {
+  /** Whose large bodies are read one after the other. */
+  readonly owner: string
+  readonly signal: AbortSignal
+}
+
+const names = new Map<Endpoint, EndpointName>(keysOf(table).map((name) => [table[name], name]))
+
+/** 400, 422, after the 415 and 413 of reading. */
+export async function parseBody(endpoint: Endpoint, bytes: Uint8Array, reader: Reader): Promise<unknown> {
+  if (endpoint.reads === "bytes") return bytes
+  const name = names.get(endpoint)
+  if (bytes.byteLength < threadBytesMin || name === undefined) return parseJsonBody(endpoint.body, bytes)
+  return await threads.run(reader.owner, parseTask, { name, bytes }, reader.signal)
+}
+
+const parseTask = task(import.meta.url, parseNamed)
+
+/** In a thread, which has the same table. */
+export function parseNamed({ name, bytes }: { name: EndpointName; bytes: Uint8Array }): unknown {
+  return parseJsonBody(table[name].body, bytes)
+}
+
+export function parseJsonBody(schema: z.ZodType, bytes: Uint8Array): unknown {
+  const value = parseJson(bytes)
+  return checkPart(schema, value, { code: "invalid_body", part: "body", bytes: bytes.byteLength })
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+/** Refuses what JSON.parse lets pass and a store would change (keys given twice, lone surrogates), and far too many values. */
+function parseJson(bytes: Uint8Array): unknown {
+  let text: string
+  let value: unknown
+  try {
+    checkJsonBounds(bytes)
+    text = utf8.decode(bytes)
+    value = JSON.parse(text)
+  } catch (error) {
+    if (error instanceof JsonError) throw new Fault("invalid_body", `Cannot use the body: ${error.message}`)
+    // The parser's own words quote the body, which may hold a secret.
+    throw new Fault("malformed_json", "Cannot read the request: its body is not JSON")
+  }
+  try {
+    checkJson(text)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    throw new Fault("invalid_body", `Cannot use the body: ${error.message}`)
+  }
+  return value
+}
+
+/** The value that the schema makes of it; a Fault names what is wrong with it. */
+function checkPart(
+  schema: z.ZodType,
+  value: unknown,
+  { code, part, bytes }: { readonly code: FaultCode; readonly part: string; readonly bytes: number },
+): unknown {
+  const parsed = check(schema, value, bytes)
+  if (parsed.success) return parsed.data
+  const details = parsed.error.issues.slice(0, problemsMax).flatMap(describe).slice(0, problemsMax)
+  const first = details[0]
+  const found = first ? `${first.path || "its top"}: ${first.message}` : "it does not match the schema"
+  throw new Fault(code, `Cannot use the ${part}: ${found}`, {
+    details,
+    ...(first?.path ? { param: first.path } : {}),
+  })
+}
+
+function describe(issue: z.core.$ZodIssue): { path: string; message: string }[] {
+  if (issue.code === "unrecognized_keys")
+    return issue.keys
+      .slice(0, problemsMax)
+      .map((key) => ({ path: [...issue.path, key].join("."), message: "no such field" }))
+  return [{ path: issue.path.join("."), message: issue.message }]
+}
+
+const decoders = {
+  gzip: promisify(gunzip),
+  "x-gzip": promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+} as const
+
+type ContentCoding = keyof typeof decoders
+
+const isContentCoding = (name: string): name is ContentCoding => Object.hasOwn(decoders, name)
+
+/** JSON rarely shrinks to a hundredth. */
+const ratioMax = 256
+/** Below this size the ratio does not matter. */
+const freeBytes = 1024 * 1024
+
+/** The decoded body is larger than it may be. */
+class ContentTooLarge extends Error {}
+
+/** How large the decoded body may be, where `bytesMax` is the limit of its endpoint. */
+const decodedMax = (bytes: Uint8Array, bytesMax: number): number =>
+  Math.min(bytesMax, Math.max(freeBytes, bytes.byteLength * ratioMax))
+
+/** Runs in zlib's threads. Rejects with ContentTooLarge, or with zlib's error for what is not in this coding. */
+async function decodeContent(
+  coding: ContentCoding,
+  bytes: Uint8Array,
+  maxOutputLength: number,
+): Promise<Uint8Array> {
+  try {
+    return await decoders[coding](bytes, { maxOutputLength })
+  } catch (error) {
+    if (errorCode(error) === "ERR_BUFFER_TOO_LARGE") throw new ContentTooLarge()
+    throw error
+  }
 }

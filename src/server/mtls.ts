@@ -21,7 +21,7 @@ interface Trust {
 }
 
 /** What the handshake found out about the client's certificate. */
-export interface Presented {
+interface Presented {
   readonly providerId: string | null
   readonly handshake: {
     readonly authorized: boolean

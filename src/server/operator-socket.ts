@@ -4,21 +4,20 @@
  */
 import { chmod, rm } from "node:fs/promises"
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
-import { keysOf } from "../base/lists.ts"
 import { noProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
 import { type Membership, operator } from "../contract/access.ts"
-import type { Endpoint, Handlers } from "../contract/endpoint.ts"
+import type { Handlers, Call } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type OperatorTable, operatorTable } from "../contract/operator.ts"
 import type { RequestLimiter } from "./access.ts"
 import { ByteBudget } from "./byte-budget.ts"
 import {
-  type LooseHandler,
   type Mounted,
   type RequestDeps,
   Deadlines,
-  Routes,
+  type Routes,
+  mount,
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
@@ -26,7 +25,7 @@ import type { IdempotencyStore } from "./idempotency.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 import { Reply } from "./reply.ts"
 
-export interface OperatorServerDeps extends Pick<RequestDeps, "gate" | "clock" | "log"> {
+interface OperatorServerDeps extends Pick<RequestDeps, "gate" | "clock" | "log"> {
   /** Where it is left out, no Idempotency-Key is taken: commands send none. */
   readonly idempotency?: IdempotencyStore
   readonly handlers: Handlers<OperatorTable>
@@ -72,7 +71,7 @@ export const operatorGate = (
 /** Takes connections from wherever it listens, or that are given to it as events. */
 export function createOperatorServer(deps: OperatorServerDeps): Server {
   const { idleTimeoutMs = idleTimeoutMsDefault } = deps
-  const routes = mount(deps.handlers)
+  const routes = mount(operatorTable, deps.handlers)
   const deadlines = new Deadlines(requestTimeoutMs)
   const bytes = new ByteBudget()
   const times = {
@@ -90,20 +89,14 @@ async function takesNoKey(): Promise<never> {
   throw new Fault("invalid_header", "Cannot take an Idempotency-Key: no server runs")
 }
 
-const noIdempotency: IdempotencyStore = { claim: takesNoKey, complete: takesNoKey, release: takesNoKey }
+const noIdempotency: IdempotencyStore = {
+  claim: takesNoKey,
+  complete: takesNoKey,
+  release: takesNoKey,
+  seal: (_, body) => body,
+}
 
 const noLimit: RequestLimiter = { take: async () => ({}) }
-
-function mount(handlers: Handlers<OperatorTable>): Routes<Mounted> {
-  const routes = new Routes<Mounted>()
-  for (const name of keysOf(operatorTable)) {
-    const endpoint: Endpoint = operatorTable[name]
-    // A handler takes the call that its own endpoint's schemas made.
-    const handler = handlers[name] as LooseHandler
-    routes.add(endpoint, { endpoint, handler: async (call) => await handler(call).catch(explain) })
-  }
-  return routes
-}
 
 /** The operator is told what went wrong inside. */
 function explain(error: unknown): never {
@@ -143,18 +136,8 @@ function receive(
     signal: deadline.signal,
   })
   const { target, params } = match
-  const request = {
-    ...target,
-    message,
-    path,
-    params,
-    search,
-    facts,
-    reply,
-    deadline,
-    principal: null,
-    isHandled: false,
-  }
+  const handler = async (call: Call): Promise<unknown> => await target.handler(call).catch(explain)
+  const request = { ...target, handler, message, path, params, search, facts, reply, deadline }
   handleRequest(request, deps).catch((error: unknown) => {
     log.debug({ err: error }, "an operator connection broke")
     response.destroy()

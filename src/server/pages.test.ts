@@ -1,6 +1,6 @@
 import { mkdtempSync, mkdirSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { expect, test } from "vitest"
 import { type Pages, loadPages } from "./pages.ts"
@@ -66,6 +66,26 @@ test("files named by their content are kept for good, sent zipped where that is 
   expect(font?.headers).toMatchObject({ "content-type": "font/woff2" })
   expect(font?.headers["content-encoding"]).toBeUndefined()
   expect((await get(pages, "/theme.js"))?.headers["cache-control"]).not.toContain("immutable")
+})
+
+test("what decides in a browser may compile WebAssembly in its worker alone, with the model beside it", async () => {
+  const directory = built()
+  mkdirSync(join(directory, "browser"))
+  for (const name of ["umpire.js", "worker.js", "runtime.mjs"])
+    writeFileSync(join(directory, "browser", name), script)
+  const modelFile = join(directory, "..", `${basename(directory)}.onnx`)
+  writeFileSync(modelFile, script)
+  const pages = await loadPages(directory, { modelFile })
+  const policyOf = async (name: string): Promise<string> =>
+    (await get(pages, `/browser/${name}`))?.headers["content-security-policy"] ?? ""
+  expect(await policyOf("umpire.js")).not.toContain("wasm-unsafe-eval")
+  expect(await policyOf("worker.js")).toContain("script-src 'self' 'wasm-unsafe-eval'")
+  expect(await policyOf("runtime.mjs")).toContain("script-src 'self' 'wasm-unsafe-eval'")
+  const model = await get(pages, `/browser/${basename(modelFile)}`, { "accept-encoding": "gzip" })
+  expect(Buffer.from(model?.body ?? "").toString()).toBe(script)
+  expect(model?.headers["cache-control"]).toBe("no-cache")
+  const gone = await loadPages(directory, { modelFile: join(directory, "gone.onnx") })
+  expect(await get(gone, "/browser/gone.onnx")).toBeNull()
 })
 
 test("what the browser has is not sent again", async () => {

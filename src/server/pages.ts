@@ -1,7 +1,10 @@
-/** Serves the built console from memory: its page on every address a person can open, its files by their names. */
+/**
+ * Serves the built console from memory: its page on every address a person can open, its files by their names. What decides in a browser is
+ * among them.
+ */
 import { createHash } from "node:crypto"
 import { readFile, readdir } from "node:fs/promises"
-import { extname, join, sep } from "node:path"
+import { basename, extname, join, sep } from "node:path"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
 
@@ -52,9 +55,17 @@ const pageHeaders = {
   "x-frame-options": "DENY",
 }
 
+/** A worker has the policy of its script; the network of a model is WebAssembly. */
+const workerPolicy = contentSecurityPolicy.replace(
+  "script-src 'self'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+)
+const workerPath = /^\/browser\/(?:worker\.js|.+\.mjs)$/
+
 const types: Record<string, string> = {
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
+  ".mjs": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
   ".woff2": "font/woff2",
@@ -65,6 +76,8 @@ const types: Record<string, string> = {
 const consolePath = /^\/(?:$|docs$|sign-in$|welcome$|new-organization$|join$|o\/)/
 /** Named by their content, so they never change. */
 const immutablePath = /^\/assets\//
+/** Their names stay from version to version, and one does not fit another's. */
+const samePath = /^\/browser\//
 const zippedBytesMin = 1024
 const dayS = 86_400
 const gzipAsync = promisify(gzip)
@@ -73,15 +86,31 @@ const gzipAsync = promisify(gzip)
 type Entry = "/index.html" | "/fleet.html"
 const isEntry = (path: string): boolean => path === "/index.html" || path === "/fleet.html"
 
+interface PagesOptions {
+  readonly entry?: Entry
+  /** For browsers to decide with; it stays in memory once one has asked for it. */
+  readonly modelFile?: string
+}
+
 /** A folder without a page is served as a page that says how to make one. */
-export async function loadPages(directory: string, entry: Entry = "/index.html"): Promise<Pages> {
+export async function loadPages(
+  directory: string,
+  { entry = "/index.html", modelFile }: PagesOptions = {},
+): Promise<Pages> {
   const files = await readFiles(directory)
   const page = files.get(entry)
+  const modelPath = modelFile === undefined ? null : `/browser/${basename(modelFile)}`
+  let model: Promise<StoredFile | undefined> | undefined
   return {
     async find({ method, path, header }) {
       if (method !== "GET" && method !== "HEAD") return null
-      const file = isEntry(path) ? undefined : files.get(path)
-      if (file) return await reply(file, header, { status: 200, cache: cacheFor(path) })
+      if (modelFile !== undefined && path === modelPath) model ??= readStored(modelFile)
+      const file = path === modelPath ? await model : isEntry(path) ? undefined : files.get(path)
+      if (file) {
+        const found = await reply(file, header, { status: 200, cache: cacheFor(path) })
+        if (workerPath.test(path)) found.headers["content-security-policy"] = workerPolicy
+        return found
+      }
       const person = (header("accept") ?? "").includes("text/html")
       if (path.startsWith("/v1/") || path.startsWith("/assets/") || !(consolePath.test(path) || person))
         return null
@@ -97,18 +126,24 @@ async function readFiles(directory: string): Promise<Map<string, StoredFile>> {
   for (const entry of names) {
     if (!entry.isFile()) continue
     const path = join(entry.parentPath, entry.name)
-    const bytes = new Uint8Array(await readFile(path))
-    const etag = etagOf(bytes)
-    const type = types[extname(entry.name)] ?? "application/octet-stream"
-    files.set(path.slice(directory.length).replaceAll(sep, "/"), { bytes, type, etag })
+    const file = await readStored(path)
+    if (file) files.set(path.slice(directory.length).replaceAll(sep, "/"), file)
   }
   return files
+}
+
+/** Undefined for one that is not there. */
+async function readStored(path: string): Promise<StoredFile | undefined> {
+  const bytes = await readFile(path).catch(() => null)
+  const type = types[extname(path)] ?? "application/octet-stream"
+  return bytes ? { bytes: new Uint8Array(bytes), type, etag: etagOf(bytes) } : undefined
 }
 
 export const etagOf = (bytes: Uint8Array): string =>
   `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
 
 function cacheFor(path: string): string {
+  if (samePath.test(path)) return "no-cache"
   return immutablePath.test(path) ? `public, max-age=${365 * dayS}, immutable` : `public, max-age=${dayS}`
 }
 
@@ -126,8 +161,9 @@ async function reply(
   }
   if (header("if-none-match") === file.etag) return { status: 304, headers, body: "" }
   const accepts = /\bgzip\b/.test(header("accept-encoding") ?? "")
-  // A font is compressed already.
-  const zips = accepts && file.type !== types[".woff2"] && file.bytes.length >= zippedBytesMin
+  // Fonts and binaries are compressed already, or do not get much smaller.
+  const zips =
+    accepts && !/^(?:font|application\/octet)/.test(file.type) && file.bytes.length >= zippedBytesMin
   if (!zips) return { status, headers, body: file.bytes }
   file.zipped ??= gzipAsync(file.bytes).then((zipped) => new Uint8Array(zipped))
   return { status, headers: { ...headers, "content-encoding": "gzip" }, body: await file.zipped }

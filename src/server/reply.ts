@@ -1,17 +1,21 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
-import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Socket } from "node:net"
-import type { Duplex } from "node:stream"
+import { once } from "node:events"
+import type { ServerResponse } from "node:http"
 import {
   Accepted,
   ConstantJson,
   Document,
+  type DocumentStream,
   EncodedJson,
   type Endpoint,
+  type EventStream,
+  type StreamEvent,
   type Surface,
 } from "../contract/endpoint.ts"
-import { Fault, faultCatalog, statusOn } from "../contract/errors.ts"
+import { Fault, type FaultCode, faultCatalog, statusOn } from "../contract/errors.ts"
+import { type RpcFailure, rpcCodes } from "../contract/mcp.ts"
 import type { ByteLease } from "./byte-budget.ts"
+import { discardBody, lingerAtEnd } from "./discard.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
@@ -119,8 +123,22 @@ export function sendFault(reply: Reply, surface: Surface, fault: Fault): void {
 
 export function faultText(surface: Surface, fault: Fault, requestId: string | null = null): string {
   if (surface === "oauth") return JSON.stringify(oauthError(fault))
+  if (surface === "mcp") return JSON.stringify(rpcError(fault))
   const error = errorBody(surface, fault)
   return JSON.stringify(surface === "anthropic" ? { type: "error", error, request_id: requestId } : { error })
+}
+
+const rpcCodeOf: Partial<Record<FaultCode, number>> = {
+  malformed_json: rpcCodes.parseError,
+  invalid_request: rpcCodes.invalidRequest,
+}
+
+/** JSON-RPC's form; without an id where the message was not read. */
+function rpcError({ code, message, details }: Fault): object {
+  // What a handler of this surface throws carries it.
+  const { id, rpcCode, data } = (details ?? {}) as Partial<RpcFailure>
+  const error = { code: rpcCode ?? rpcCodeOf[code] ?? rpcCodes.refused, message, data: data ?? { code } }
+  return { jsonrpc: "2.0", ...(id === undefined ? {} : { id }), error }
 }
 
 /** The names that Anthropic's clients know. */
@@ -141,7 +159,7 @@ export function oauthError({ code, message, status }: Fault): { error: string; e
   return { error: named ? code : unavailable, error_description: description }
 }
 
-export function errorBody(surface: Exclude<Surface, "oauth">, fault: Fault): Record<string, unknown> {
+export function errorBody(surface: Exclude<Surface, "oauth" | "mcp">, fault: Fault): Record<string, unknown> {
   const { code, message } = fault
   const { type } = faultCatalog[code]
   switch (surface) {
@@ -150,7 +168,8 @@ export function errorBody(surface: Exclude<Surface, "oauth">, fault: Fault): Rec
     case "openai":
       return { code, message, type, param: fault.param ?? null }
     case "anthropic":
-      return { type: anthropicType(fault), message, code }
+      // Its clients read the code there.
+      return { type: anthropicType(fault), message, code, details: { error_code: code } }
     case "platform":
       return { message, code, details: fault.details ?? null }
     case "service":
@@ -163,7 +182,7 @@ function fromGateway({ code }: Fault): boolean {
   const { type } = faultCatalog[code]
   return (
     code === "routing_failed" ||
-    code === "authentication_failed" ||
+    code === "store_unavailable" ||
     (type !== "invalid_request_error" && type !== "server_error")
   )
 }
@@ -178,45 +197,76 @@ export function asFault(error: unknown): Fault {
   )
 }
 
-const discardedBytesMax = 64 * 1024 * 1024
-const discardMsMax = 10_000
+/** A client that takes nothing for this long is gone. */
+const stallMsMax = 60_000
 
-/**
- * Throws away what a request still sends after its answer, within bounds: many clients read the answer only after they have
- * sent everything, and see a broken connection instead when it is closed on them.
- */
-function discardBody(message: IncomingMessage): void {
-  if (message.destroyed) return
-  let size = 0
-  const cutOff = (): void => void message.socket.destroy()
-  const timer = setTimeout(cutOff, discardMsMax)
-  const done = (): void => clearTimeout(timer)
-  message.on("data", (chunk: Buffer) => {
-    size += chunk.length
-    if (size > discardedBytesMax) cutOff()
-  })
-  message.once("end", done).once("close", done).once("error", done)
-  message.resume()
+/** Waits for the first event before it answers: until then a failure is an ordinary error. */
+export async function sendEvents(
+  reply: Reply,
+  endpoint: Endpoint,
+  { stream, signal }: { readonly stream: EventStream; readonly signal: AbortSignal },
+): Promise<void> {
+  const { raw } = reply
+  const events = stream.events[Symbol.asyncIterator]()
+  const first = await events.next()
+  reply.header("content-type", "text/event-stream; charset=utf-8")
+  reply.header("x-accel-buffering", "no")
+  reply.begin(200)
+  try {
+    for (let next = first; !next.done; next = await events.next()) await write(raw, frame(next.value), signal)
+    if (stream.ending !== null) await write(raw, `data: ${stream.ending}\n\n`, signal)
+  } catch (error) {
+    // The head has left: the failure is the last event.
+    if (!raw.destroyed) raw.write(frame(errorEvent(endpoint, error)))
+  } finally {
+    await events.return?.()
+    raw.end()
+  }
 }
 
-/** What a client gets to read its last answer and close. */
-const lingerMsMax = 1_000
-
-/** node:http calls this with the last byte of an answer, and would close on a client that is still sending. */
-function lingerAtEnd(socket: Socket): void {
-  socket.destroySoon = () => endConnection(socket)
+/** A document that breaks off in the middle is told by a connection that does. */
+export async function sendDocument(
+  reply: Reply,
+  endpoint: Endpoint,
+  { document, signal }: { readonly document: DocumentStream; readonly signal: AbortSignal },
+): Promise<void> {
+  const { raw } = reply
+  const pieces = document.pieces[Symbol.asyncIterator]()
+  const first = await pieces.next()
+  reply.header("content-type", endpoint.produces ?? "application/octet-stream")
+  reply.begin(endpoint.status)
+  try {
+    for (let next = first; !next.done; next = await pieces.next()) await write(raw, next.value, signal)
+    raw.end()
+  } catch {
+    raw.destroy()
+  } finally {
+    await pieces.return?.()
+  }
 }
 
-/**
- * Sends the last bytes of a connection; a client that does not close its side is cut off. What it still sends is
- * read and thrown away: to close on unread bytes is a reset, by which a client can lose the answer.
- */
-export function endConnection(stream: Duplex, text = ""): void {
-  stream.on("error", () => undefined)
-  stream.end(text)
-  // No longer parsed: nothing that follows is a request.
-  stream.removeAllListeners("data").on("data", () => undefined)
-  stream.resume()
-  const cutOff = setTimeout(() => stream.destroy(), lingerMsMax)
-  stream.once("close", () => clearTimeout(cutOff))
+function frame({ name, value }: StreamEvent): string {
+  const data = `data: ${JSON.stringify(value)}\n\n`
+  return name === null ? data : `event: ${name}\n${data}`
+}
+
+function errorEvent(endpoint: Endpoint, error: unknown): StreamEvent {
+  const { surface: own } = endpoint
+  const surface = own === "oauth" || own === "mcp" ? "service" : own
+  const body = errorBody(surface, asFault(error))
+  if (surface === "anthropic") return { name: "error", value: { type: "error", error: body } }
+  return { name: null, value: { error: body } }
+}
+
+async function write(raw: ServerResponse, piece: string | Uint8Array, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  if (raw.write(piece)) return
+  const stalled = AbortSignal.timeout(stallMsMax)
+  try {
+    await once(raw, "drain", { signal: AbortSignal.any([signal, stalled]) })
+  } catch {
+    signal.throwIfAborted()
+    raw.destroy()
+    throw new Fault("client_closed", "Cannot go on: the client takes nothing")
+  }
 }

@@ -8,10 +8,11 @@ import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal, Membership } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
-import { Fault } from "../contract/errors.ts"
+import { Fault, statusOn } from "../contract/errors.ts"
 import { type AccessDeps, type Caller, admit } from "./access.ts"
-import type { ByteBudget } from "./byte-budget.ts"
-import { asFault, endConnection, errorBody } from "./reply.ts"
+import { ByteBudget, type ByteLease } from "./byte-budget.ts"
+import { endConnection } from "./discard.ts"
+import { asFault, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 
 const mebibyte = 1024 * 1024
@@ -34,13 +35,19 @@ export interface WebSocketTimes {
 
 const defaultTimes: WebSocketTimes = { lifetimeMs: 60 * 60_000, pingMs: 30_000, stallMs: 60_000 }
 
+/** Told how many bytes a conversation remembers in all; false where all connections together have no room for so much. */
+type HasRoom = (bytes: number) => boolean
+
+/** Of the bytes that requests may hold, as many again for what open connections remember. */
+const rememberedShare = 1 / 4
+
 /** What one connection talks about; made anew for each. */
 export interface Conversation {
   /** Answers one message with events. What it throws before the first event refuses the message. */
   answer(message: Uint8Array, caller: WebSocketCaller): AsyncIterable<unknown>
 }
 
-export interface WebSocketCaller {
+interface WebSocketCaller {
   readonly principal: Principal
   readonly membership: Membership
   readonly request: RequestFacts
@@ -49,12 +56,12 @@ export interface WebSocketCaller {
 export interface WebSocketDeps {
   /** Where a connection is opened: its access is checked then and with every message. */
   readonly endpoint: Endpoint
-  converse(): Conversation
+  converse(hasRoom: HasRoom): Conversation
   readonly times?: Partial<WebSocketTimes>
 }
 
 /** What the connections share with the HTTP server. */
-export interface WebSocketServerDeps extends AccessDeps {
+interface WebSocketServerDeps extends AccessDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -63,7 +70,7 @@ export interface WebSocketServerDeps extends AccessDeps {
   readonly trustedProxies: TrustedProxies
 }
 
-export interface WebSockets {
+interface WebSockets {
   upgrade(message: IncomingMessage, stream: Duplex, head: Buffer): void
   /** Lets turns end within the limit, then ends every connection. */
   close(graceMs: number): Promise<void>
@@ -78,6 +85,7 @@ export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps)
     autoPong: false,
   })
   const connections = new Set<WebSocketConnection>()
+  const remembered = new ByteBudget(root.bytes.bytesMax * rememberedShare)
   let stopping = false
   const open = async (message: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> => {
     await checkUpgrade(deps, root, message)
@@ -87,7 +95,7 @@ export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps)
         retryAfterMs: 1000,
       })
     server.handleUpgrade(message, stream, head, (socket) => {
-      const connection = new WebSocketConnection(socket, message, deps, root)
+      const connection = new WebSocketConnection(socket, message, { ...deps, remembered }, root)
       connections.add(connection)
       socket.once("close", () => connections.delete(connection))
     })
@@ -136,6 +144,8 @@ const factsOf = (
 ): RequestFacts =>
   new MessageFacts(message, { id: ids.next("req"), trustedProxies, startedMs: clock.nowMs(), signal })
 
+type ConnectionDeps = WebSocketDeps & { readonly remembered: ByteBudget }
+
 interface Turn {
   readonly abort: AbortController
   /** Once the message was admitted. */
@@ -147,22 +157,24 @@ interface Turn {
 class WebSocketConnection {
   readonly #socket: WebSocket
   readonly #message: IncomingMessage
-  readonly #deps: WebSocketDeps
+  readonly #deps: ConnectionDeps
   readonly #root: WebSocketServerDeps
   readonly #times: WebSocketTimes
   readonly #conversation: Conversation
+  readonly #remembered: ByteLease
   readonly #timers: NodeJS.Timeout[]
   #turn: Turn | null = null
   #heard = true
   #expired = false
 
-  constructor(socket: WebSocket, message: IncomingMessage, deps: WebSocketDeps, root: WebSocketServerDeps) {
+  constructor(socket: WebSocket, message: IncomingMessage, deps: ConnectionDeps, root: WebSocketServerDeps) {
     this.#socket = socket
     this.#message = message
     this.#deps = deps
     this.#root = root
     this.#times = { ...defaultTimes, ...deps.times }
-    this.#conversation = deps.converse()
+    this.#remembered = deps.remembered.lease()
+    this.#conversation = deps.converse((bytes) => this.#remembered.resize(bytes))
     this.#timers = [
       setInterval(() => this.#ping(), this.#times.pingMs).unref(),
       setTimeout(() => void this.#expire(), this.#times.lifetimeMs).unref(),
@@ -271,6 +283,7 @@ class WebSocketConnection {
     turn.principal = principal
     const lease = this.#root.bytes.lease()
     lease.holder = membership.organizationId
+    this.#remembered.holder = membership.organizationId
     try {
       lease.take(text.length)
       for await (const event of this.#conversation.answer(text, { principal, membership, request })) {
@@ -298,7 +311,7 @@ class WebSocketConnection {
   async #sendError(fault: Fault): Promise<void> {
     if (fault.status >= 500)
       this.#root.log.error({ code: fault.code, err: fault.cause ?? fault }, fault.message)
-    const { status } = fault
+    const status = statusOn("openai", fault.code)
     await this.#send({ type: "error", status, error: errorBody("openai", fault) }).catch(() => undefined)
   }
 
@@ -328,6 +341,7 @@ class WebSocketConnection {
   }
 
   #closed(): void {
+    this.#remembered.close()
     for (const timer of this.#timers) clearTimeout(timer)
     this.#turn?.abort.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
   }

@@ -1,20 +1,23 @@
 /** Who did what, in one chain of hashes per organization: an entry that is changed, removed or slipped in is found. */
 import { createHash } from "node:crypto"
 import { principalKinds } from "../contract/access.ts"
-import { type Page, type PageRequest, toPage } from "./pages.ts"
 import {
-  type NewRowOf,
-  type RowOf,
   anyJson,
   bigint,
   bytes,
+  type NewRowOf,
   oneOf,
   row,
+  type RowOf,
   table,
   text,
   timestamp,
+  run,
+  fragment,
+  joined,
 } from "./rows.ts"
-import type { Sql, SqlValue } from "./sql.ts"
+import { type Page, type PageRequest } from "./pages.ts"
+import type { Sql } from "./sql.ts"
 
 const AuditEntry = table("audit_log", {
   id: text,
@@ -76,11 +79,8 @@ export async function appendAudit(sql: Sql, entry: NewAuditEntry): Promise<Audit
     prevHash: head.hash,
     hash,
   })
-  await sql.query("UPDATE audit_heads SET position = $2, hash = $3 WHERE organization_id = $1", [
-    entry.organizationId,
-    position,
-    hash,
-  ])
+  await run(sql)`UPDATE audit_heads SET position = ${position}, hash = ${hash}
+    WHERE organization_id = ${entry.organizationId}`
   return appended
 }
 
@@ -91,21 +91,18 @@ export async function pageAudit(
   filter: AuditFilter,
   page: PageRequest,
 ): Promise<Page<AuditEntry>> {
-  const values: SqlValue[] = [organizationId, page.limit + 1]
-  const conditions = ["organization_id = $1"]
-  const restrict = (condition: string, value: SqlValue | null | undefined): void => {
-    if (value !== undefined && value !== null) conditions.push(`${condition} $${values.push(value)}`)
-  }
-  restrict("id <", page.cursor)
-  if (filter.actorIds !== undefined)
-    conditions.push(`actor_id = ANY($${values.push([...filter.actorIds])}::text[])`)
-  restrict("action =", filter.action)
-  restrict("resource_type =", filter.resourceType)
-  restrict("resource_id =", filter.resourceId)
-  restrict("at >=", filter.from)
-  restrict("at <", filter.to)
-  const text = `SELECT * FROM audit_log WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT $2`
-  return toPage(await AuditEntry.all(sql, text, values), page.limit, ({ id }) => id)
+  const { actorIds, action, resourceType, resourceId, from, to } = filter
+  // What is not asked for is no condition, so that the plan is one for what is.
+  const asked = [
+    actorIds && fragment`AND actor_id = ANY(${actorIds}::text[])`,
+    action !== undefined && fragment`AND action = ${action}`,
+    resourceType !== undefined && fragment`AND resource_type = ${resourceType}`,
+    resourceId !== undefined && fragment`AND resource_id = ${resourceId}`,
+    from && fragment`AND at >= ${from}`,
+    to && fragment`AND at < ${to}`,
+  ]
+  return await AuditEntry.page(sql, page)`SELECT * FROM audit_log
+    WHERE organization_id = ${organizationId} ${joined(asked)}`
 }
 
 const Actor = row({ actorKind: AuditEntry.columns.actorKind, actorId: text.nullable() })
@@ -119,17 +116,11 @@ interface AuditValues {
 
 /** What occurs in an organization's log, for filters to choose from. */
 export async function listAuditValues(sql: Sql, organizationId: string): Promise<AuditValues> {
-  const actors = await Actor.all(
-    sql,
-    "SELECT DISTINCT actor_kind, actor_id FROM audit_log WHERE organization_id = $1 ORDER BY 1, 2 LIMIT $2",
-    [organizationId, valuesMax],
-  )
-  const kinds = await Action.all(
-    sql,
-    `SELECT DISTINCT action, resource_type FROM audit_log WHERE organization_id = $1
-     ORDER BY action, resource_type LIMIT $2`,
-    [organizationId, valuesMax],
-  )
+  const actors = await Actor.all(sql)`SELECT DISTINCT actor_kind, actor_id FROM audit_log
+    WHERE organization_id = ${organizationId} ORDER BY 1, 2 LIMIT ${valuesMax}`
+  const kinds = await Action.all(sql)`SELECT DISTINCT action, resource_type FROM audit_log
+    WHERE organization_id = ${organizationId}
+    ORDER BY action, resource_type LIMIT ${valuesMax}`
   return {
     actors,
     actions: [...new Set(kinds.map(({ action }) => action))],
@@ -139,14 +130,11 @@ export async function listAuditValues(sql: Sql, organizationId: string): Promise
 
 /** Reads the whole chain, in batches, and compares every entry with its hash and the last with the head. */
 export async function verifyAudit(sql: Sql, organizationId: string): Promise<AuditVerdict> {
-  const head = await Head.first(sql, "SELECT * FROM audit_heads WHERE organization_id = $1", [organizationId])
+  const head = await Head.first(sql)`SELECT * FROM audit_heads WHERE organization_id = ${organizationId}`
   let last: Head = { position: 0n, hash: beginning }
   for (;;) {
-    const entries = await AuditEntry.list(
-      sql,
-      "organization_id = $1 AND position > $2 ORDER BY position LIMIT $3",
-      [organizationId, last.position, verifyBatch],
-    )
+    const entries = await AuditEntry.list(sql)`organization_id = ${organizationId}
+      AND position > ${last.position} ORDER BY position LIMIT ${verifyBatch}`
     if (entries.length === 0) break
     for (const entry of entries) {
       const reason = findFlaw(last, entry)
@@ -168,19 +156,13 @@ export async function verifyAudit(sql: Sql, organizationId: string): Promise<Aud
   return { intact: true, entries: last.position }
 }
 
-const Head = row({
-  position: bigint,
-  hash: bytes,
-})
+const Head = row({ position: bigint, hash: bytes })
 type Head = RowOf<typeof Head>
 
 async function lockHead(sql: Sql, organizationId: string): Promise<Head> {
-  await sql.query(
-    "INSERT INTO audit_heads (organization_id, position, hash) VALUES ($1, 0, $2) ON CONFLICT DO NOTHING",
-    [organizationId, beginning],
-  )
-  const held = "SELECT * FROM audit_heads WHERE organization_id = $1 FOR UPDATE"
-  return await Head.one(sql, held, [organizationId])
+  await run(sql)`INSERT INTO audit_heads (organization_id, position, hash)
+    VALUES (${organizationId}, 0, ${beginning}) ON CONFLICT DO NOTHING`
+  return await Head.one(sql)`SELECT * FROM audit_heads WHERE organization_id = ${organizationId} FOR UPDATE`
 }
 
 function findFlaw(last: Head, entry: AuditEntry): string | null {

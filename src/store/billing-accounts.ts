@@ -1,5 +1,17 @@
 /** Billing accounts: how an organization pays, and the limits on what it spends. The ledger moves the balance. */
-import { type NewRowOf, type RowOf, bigint, boolean, oneOf, table, text, timestamp } from "./rows.ts"
+import { fromCents } from "../base/money.ts"
+import {
+  bigint,
+  boolean,
+  type NewRowOf,
+  oneOf,
+  row,
+  type RowOf,
+  table,
+  text,
+  timestamp,
+  run,
+} from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const BillingAccount = table("billing_accounts", {
@@ -21,6 +33,11 @@ const BillingAccount = table("billing_accounts", {
   lowBalanceWarningCents: bigint.nullable(),
   spendCutoffCents: bigint.nullable(),
   spendWarningCents: bigint.nullable(),
+  /** Who buys, as invoices and receipts name them. */
+  buyerName: text.nullable(),
+  /** Its lines are apart by newlines. */
+  buyerAddress: text.nullable(),
+  buyerTaxNumber: text.nullable(),
   /** What the payment provider last said when it would not know the account. */
   providerError: text.nullable(),
   createdAt: timestamp,
@@ -34,53 +51,50 @@ export type BillingAccountChanges = Partial<
   Omit<BillingAccount, "id" | "balanceTicks" | "createdAt" | "updatedAt" | "version">
 >
 
-export function insertBillingAccount(
+export const insertBillingAccount = (
   sql: Sql,
   account: Omit<NewRowOf<typeof BillingAccount>, "balanceTicks" | "version">,
-): Promise<BillingAccount> {
-  return BillingAccount.insert(sql, { ...account })
-}
+) => BillingAccount.insert(sql, { ...account })
 
-export function findBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return BillingAccount.find(sql, "id = $1", [id])
-}
+export const findBillingAccount = (sql: Sql, id: string) => BillingAccount.find(sql)`id = ${id}`
 
-export function findAccountOfCustomer(
-  sql: Sql,
-  provider: string,
-  customerId: string,
-): Promise<BillingAccount | null> {
-  return BillingAccount.find(sql, "provider = $1 AND provider_customer_id = $2", [provider, customerId])
-}
+export const findAccountOfCustomer = (sql: Sql, provider: string, customerId: string) =>
+  BillingAccount.find(sql)`provider = ${provider} AND provider_customer_id = ${customerId}`
 
 /** Accounts that their payment provider does not know yet. */
-export function listUnprovisioned(
-  sql: Sql,
-  providers: readonly string[],
-  limit: number,
-): Promise<BillingAccount[]> {
-  return BillingAccount.list(
-    sql,
-    "provider_customer_id IS NULL AND provider = ANY($1) ORDER BY id LIMIT $2",
-    [providers, limit],
-  )
-}
+export const listUnprovisioned = (sql: Sql, providers: readonly string[], limit: number) =>
+  BillingAccount.list(sql)`provider_customer_id IS NULL AND provider = ANY(${providers})
+    ORDER BY id LIMIT ${limit}`
 
 /** Holds others who lock or change it back until the transaction ends; rows that refer to it can still be inserted. */
-export function lockBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return BillingAccount.find(sql, "id = $1 FOR NO KEY UPDATE", [id])
+export const lockBillingAccount = (sql: Sql, id: string) =>
+  BillingAccount.find(sql)`id = ${id} FOR NO KEY UPDATE`
+
+export const updateBillingAccount = (sql: Sql, id: string, changes: BillingAccountChanges, updatedAt: Date) =>
+  BillingAccount.update(sql, { ...changes, updatedAt }, "version = version + 1")`id = ${id}`
+
+/** What an account spent this month, and whether its cutoff stops it. */
+const MonthSpend = row({
+  spentTicks: bigint,
+  /** What the cutoff leaves did not cover the cheapest request when the latest one was refused. */
+  refused: boolean,
+})
+type MonthSpend = RowOf<typeof MonthSpend>
+
+export async function findMonthSpend(sql: Sql, billingAccountId: string, month: string): Promise<MonthSpend> {
+  const found = await MonthSpend.first(sql)`SELECT spent_ticks, refused FROM month_spend
+    WHERE billing_account_id = ${billingAccountId} AND month = ${month}`
+  return found ?? { spentTicks: 0n, refused: false }
 }
 
-export function updateBillingAccount(
-  sql: Sql,
-  id: string,
-  changes: BillingAccountChanges,
-  updatedAt: Date,
-): Promise<BillingAccount | null> {
-  return BillingAccount.update(sql, {
-    where: "id = $1",
-    whereValues: [id],
-    changes: { ...changes, updatedAt },
-    also: "version = version + 1",
-  })
+/** Whether the cutoff stops the account now (design, Money: Spend month). */
+export function isCutOff(cutoffCents: bigint | null, { spentTicks, refused }: MonthSpend): boolean {
+  return cutoffCents !== null && (refused || spentTicks >= fromCents(Number(cutoffCents)))
 }
+
+/** Notes whether the cutoff leaves less than the cheapest request costs. */
+export const noteCutoff = (sql: Sql, billingAccountId: string, month: string, refused: boolean) =>
+  run(sql)`INSERT INTO month_spend AS m (billing_account_id, month, refused)
+    VALUES (${billingAccountId}, ${month}, ${refused})
+    ON CONFLICT (billing_account_id, month) DO UPDATE SET refused = excluded.refused
+    WHERE m.refused <> excluded.refused`

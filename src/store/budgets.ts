@@ -8,8 +8,8 @@ import { periodAt } from "../base/clock.ts"
 import { derivedId } from "../base/ids.ts"
 import { fromCents, type Ticks } from "../base/money.ts"
 import { type BudgetPeriod, budgetPeriods } from "../contract/access.ts"
-import { type LeaseAnswer, type LeaseWish, extendLease, grantOf } from "./leases.ts"
-import { type RowOf, bigint, boolean, integer, json, row, text, timestamp } from "./rows.ts"
+import { type LeaseAnswer, type LeaseRequest, extendLease, grantOf } from "./leases.ts"
+import { type RowOf, bigint, boolean, integer, json, row, text, timestamp, part, run } from "./rows.ts"
 import type { Sql, Transaction } from "./sql.ts"
 
 const cents = z.number().nullable()
@@ -29,23 +29,20 @@ export function parseBudgetId(id: string): { readonly keyId: string; readonly pe
 }
 
 /** Takes what is wished for as far as the cutoff allows, after what was spent and what every gateway holds. */
-export async function takeBudgetLease(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer> {
-  const { keyId, period } = parseBudgetId(wish.billingAccountId)
+export async function takeBudgetLease(sql: Transaction, request: LeaseRequest): Promise<LeaseAnswer> {
+  const { keyId, period } = parseBudgetId(request.billingAccountId)
   const isOfTag = isTagBudgetId(keyId)
   // Held until the transaction ends: what two gateways take at once follows one another.
-  const limited = await budgets.first(
-    sql,
-    `SELECT budgets FROM ${isOfTag ? "tag_budgets" : "api_keys"} WHERE id = $1 FOR NO KEY UPDATE`,
-    [keyId],
-  )
+  const limited = await budgets.first(sql)`SELECT budgets FROM ${part(isOfTag ? "tag_budgets" : "api_keys")}
+    WHERE id = ${keyId} FOR NO KEY UPDATE`
   const cutoffCents = limited?.find((budget) => budget.period === period)?.cutoff_cents ?? null
-  const { spent, held, own, refused } = await readUse(sql, keyId, wish)
+  const { spent, held, own, refused } = await readUse(sql, keyId, request)
   const left = cutoffCents === null ? null : fromCents(cutoffCents) - spent - held
   const available = left !== null && left < 0n ? 0n : left
-  const grantedTicks = grantOf(wish, available)
-  if (refused && grantedTicks >= wish.usefulTicks)
-    await noteBudgetRefusal(sql, wish.billingAccountId, wish.month, false)
-  await extendLease(sql, wish, grantedTicks)
+  const grantedTicks = grantOf(request, available)
+  if (refused && grantedTicks >= request.usefulTicks)
+    await noteBudgetRefusal(sql, request.billingAccountId, request.month, false)
+  await extendLease(sql, request, grantedTicks)
   return {
     kind: "granted",
     grantedTicks,
@@ -60,21 +57,20 @@ export async function takeBudgetLease(sql: Transaction, wish: LeaseWish): Promis
 const Use = row({ spent: bigint, held: bigint, own: bigint, refused: boolean })
 
 /** One statement, one snapshot: what moves from held to spent meanwhile is in one of them. */
-function readUse(sql: Sql, keyId: string, wish: LeaseWish): Promise<RowOf<typeof Use>> {
-  return Use.one(
-    sql,
-    `SELECT
-       (SELECT coalesce(sum(spent_ticks), 0) FROM key_spend WHERE key_id = $1 AND day >= $3 AND day < $5) AS spent,
-       (SELECT coalesce(sum(held_ticks), 0) FROM leases WHERE billing_account_id = $2 AND month = $3) AS held,
-       (SELECT coalesce(sum(held_ticks), 0) FROM leases
-          WHERE billing_account_id = $2 AND month = $3 AND gateway_id = $4) AS own,
-       EXISTS (SELECT FROM budget_refusals WHERE budget = $2 AND starts_on = $3) AS refused`,
-    [keyId, wish.billingAccountId, wish.month, wish.gatewayId, endOf(wish)],
-  )
-}
+const readUse = (sql: Sql, keyId: string, request: LeaseRequest) =>
+  Use.one(sql)`SELECT
+    (SELECT coalesce(sum(spent_ticks), 0) FROM key_spend
+    WHERE key_id = ${keyId} AND day >= ${request.month} AND day < ${endOf(request)}) AS spent,
+    (SELECT coalesce(sum(held_ticks), 0) FROM leases
+    WHERE billing_account_id = ${request.billingAccountId} AND month = ${request.month}) AS held,
+    (SELECT coalesce(sum(held_ticks), 0) FROM leases
+       WHERE billing_account_id = ${request.billingAccountId} AND month = ${request.month}
+         AND gateway_id = ${request.gatewayId}) AS own,
+    EXISTS (SELECT FROM budget_refusals
+    WHERE budget = ${request.billingAccountId} AND starts_on = ${request.month}) AS refused`
 
 /** The first day after the period. */
-function endOf({ billingAccountId, month }: LeaseWish): string {
+function endOf({ billingAccountId, month }: LeaseRequest): string {
   const startMs = Date.parse(`${month}T00:00:00Z`)
   return periodAt(parseBudgetId(billingAccountId).period, startMs).endsOn
 }
@@ -86,20 +82,16 @@ export async function noteBudgetRefusal(
   startsOn: string,
   refused: boolean,
 ): Promise<void> {
-  await sql.query(
-    refused
-      ? "INSERT INTO budget_refusals (budget, starts_on) VALUES ($1, $2) ON CONFLICT DO NOTHING"
-      : "DELETE FROM budget_refusals WHERE budget = $1 AND starts_on <= $2",
-    [budget, startsOn],
-  )
+  if (refused)
+    await run(sql)`INSERT INTO budget_refusals (budget, starts_on) VALUES (${budget}, ${startsOn})
+      ON CONFLICT DO NOTHING`
+  else await run(sql)`DELETE FROM budget_refusals WHERE budget = ${budget} AND starts_on <= ${startsOn}`
 }
 
 /** After a change of the key's budgets nothing is known to be refused. */
-export async function forgetRefusals(sql: Sql, keyId: string): Promise<void> {
-  await sql.query("DELETE FROM budget_refusals WHERE budget = ANY ($1::text[])", [
-    budgetPeriods.map((period) => budgetId(keyId, period)),
-  ])
-}
+export const forgetRefusals = (sql: Sql, keyId: string) =>
+  run(sql)`DELETE FROM budget_refusals
+    WHERE budget = ANY (${budgetPeriods.map((period) => budgetId(keyId, period))}::text[])`
 
 /** What a key spent in the present period, and whether the cutoff stops it. */
 export interface BudgetState extends Budget {
@@ -122,16 +114,10 @@ export async function readBudgetStates(
   if (limited.length === 0) return new Map()
   const ids = limited.map(({ id }) => id)
   const earliest = budgetPeriods.map((period) => periodAt(period, nowMs).startsOn).toSorted()[0] ?? ""
-  const spends = await DaySpend.all(
-    sql,
-    "SELECT key_id, day, spent_ticks FROM key_spend WHERE key_id = ANY ($1::text[]) AND day >= $2",
-    [ids, earliest],
-  )
-  const refusals = await Refusal.all(
-    sql,
-    "SELECT budget, starts_on FROM budget_refusals WHERE budget = ANY ($1::text[])",
-    [limited.flatMap(({ id, budgets }) => budgets.map(({ period }) => budgetId(id, period)))],
-  )
+  const spends = await DaySpend.all(sql)`SELECT key_id, day, spent_ticks FROM key_spend
+    WHERE key_id = ANY (${ids}::text[]) AND day >= ${earliest}`
+  const refusals = await Refusal.all(sql)`SELECT budget, starts_on FROM budget_refusals
+    WHERE budget = ANY (${limited.flatMap(({ id, budgets }) => budgets.map(({ period }) => budgetId(id, period)))}::text[])`
   const stateOf = (id: string, budget: Budget): BudgetState => {
     const { startsOn, endsOn } = periodAt(budget.period, nowMs)
     const spentTicks = spends
@@ -159,18 +145,12 @@ export interface KeyDaySpend {
 /** In the transaction of the ledger's entries. */
 export async function enterKeySpend(sql: Sql, spends: readonly KeyDaySpend[]): Promise<void> {
   if (spends.length === 0) return
-  await sql.query(
-    // In order of the keys, so that gateways that apply at the same time do not deadlock.
-    `INSERT INTO key_spend AS s (key_id, day, spent_ticks)
-     SELECT u.key_id, u.day, u.ticks FROM unnest($1::text[], $2::date[], $3::bigint[]) AS u (key_id, day, ticks)
-     ORDER BY u.key_id, u.day
-     ON CONFLICT (key_id, day) DO UPDATE SET spent_ticks = s.spent_ticks + excluded.spent_ticks`,
-    [
-      spends.map(({ keyId }) => keyId),
-      spends.map(({ day }) => day),
-      spends.map(({ ticks }) => String(ticks)),
-    ],
-  )
+  await run(sql)`INSERT INTO key_spend AS s (key_id, day, spent_ticks)
+    SELECT u.key_id, u.day, u.ticks
+    FROM unnest(${spends.map(({ keyId }) => keyId)}::text[], ${spends.map(({ day }) => day)}::date[],
+      ${spends.map(({ ticks }) => String(ticks))}::bigint[]) AS u (key_id, day, ticks)
+    ORDER BY u.key_id, u.day
+    ON CONFLICT (key_id, day) DO UPDATE SET spent_ticks = s.spent_ticks + excluded.spent_ticks`
 }
 
 const TagBudget = row({
@@ -197,37 +177,20 @@ export const isTagBudgetId = (id: string): boolean => id.startsWith(`${prefix}_`
 export const tagBudgetId = ({ organizationId, tagKey, tagValue }: Tag): string =>
   derivedId(prefix, 0, `${organizationId}\n${tagKey}\n${tagValue}`)
 
-export function listTagBudgets(sql: Sql, organizationId: string): Promise<TagBudget[]> {
-  return TagBudget.all(
-    sql,
-    "SELECT * FROM tag_budgets WHERE organization_id = $1 ORDER BY tag_key, tag_value",
-    [organizationId],
-  )
-}
+export const listTagBudgets = (sql: Sql, organizationId: string) =>
+  TagBudget.all(sql)`SELECT * FROM tag_budgets WHERE organization_id = ${organizationId}
+    ORDER BY tag_key, tag_value`
 
 /** Replaces the budgets and limits of the tag. */
-export async function putTagBudget(sql: Sql, given: Omit<TagBudget, "id">): Promise<void> {
-  await sql.query(
-    `INSERT INTO tag_budgets (id, organization_id, tag_key, tag_value, budgets, rate_limit_per_minute, rate_limit_burst,
-       tokens_per_minute, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-     ON CONFLICT (id) DO UPDATE SET budgets = excluded.budgets, updated_at = excluded.updated_at,
-       rate_limit_per_minute = excluded.rate_limit_per_minute, rate_limit_burst = excluded.rate_limit_burst,
-       tokens_per_minute = excluded.tokens_per_minute`,
-    [
-      tagBudgetId(given),
-      given.organizationId,
-      given.tagKey,
-      given.tagValue,
-      JSON.stringify(given.budgets),
-      given.rateLimitPerMinute,
-      given.rateLimitBurst,
-      given.tokensPerMinute,
-      given.updatedAt,
-    ],
-  )
-}
+export const putTagBudget = (sql: Sql, given: Omit<TagBudget, "id">) =>
+  run(sql)`INSERT INTO tag_budgets (id, organization_id, tag_key, tag_value, budgets,
+      rate_limit_per_minute, rate_limit_burst,
+      tokens_per_minute, updated_at)
+    VALUES (${tagBudgetId(given)}, ${given.organizationId}, ${given.tagKey}, ${given.tagValue},
+      ${JSON.stringify(given.budgets)}, ${given.rateLimitPerMinute}, ${given.rateLimitBurst},
+      ${given.tokensPerMinute}, ${given.updatedAt})
+    ON CONFLICT (id) DO UPDATE SET budgets = excluded.budgets, updated_at = excluded.updated_at,
+      rate_limit_per_minute = excluded.rate_limit_per_minute, rate_limit_burst = excluded.rate_limit_burst,
+      tokens_per_minute = excluded.tokens_per_minute`
 
-export async function deleteTagBudget(sql: Sql, id: string): Promise<void> {
-  await sql.query("DELETE FROM tag_budgets WHERE id = $1", [id])
-}
+export const deleteTagBudget = (sql: Sql, id: string) => run(sql)`DELETE FROM tag_budgets WHERE id = ${id}`

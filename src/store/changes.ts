@@ -22,11 +22,13 @@ const changedTables = [
   "guardrails",
   "virtual_models",
   "tag_budgets",
+  "connected_models",
+  "model_checks",
 ] as const
 
 export interface Change {
   readonly table: (typeof changedTables)[number]
-  /** The row's id; for memberships, model access, routing policies, question sets, content settings, guardrails, virtual models and budgets of tags the organization's. */
+  /** The row's id; for memberships, model access, routing policies, question sets, content settings, guardrails, virtual models, budgets of tags and connected models the organization's; for checks of models the SKU. */
   readonly id: string
 }
 

@@ -1,6 +1,9 @@
-/** The free space of a disk, of which a part is kept for the journal: files and content are written only into the rest. */
+/** The free space of a disk, of which a part is kept for the journal: what callers store is written only into the rest. */
 import { statfsSync } from "node:fs"
 import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config-schema.ts"
+
+const mebibyte = 1024 * 1024
 
 /** How long an answer of the system counts; what is claimed meanwhile is taken from it. */
 const freshMs = 1_000
@@ -17,7 +20,7 @@ export class DiskSpace {
   #readMs = -Infinity
 
   constructor(
-    { directory, reservedBytes }: { readonly directory: string; readonly reservedBytes: number },
+    { directory, reservedBytes }: { directory: string; reservedBytes: number },
     clock: Clock,
     read: FreeBytes = readFreeBytes,
   ) {
@@ -46,6 +49,13 @@ export class DiskSpace {
     return true
   }
 }
+
+/** Of the disk that a directory is on, by default the server's own. */
+export const diskOf = (
+  { journal, data_dir }: Pick<Config, "journal" | "data_dir">,
+  clock: Clock,
+  directory: string = data_dir,
+): DiskSpace => new DiskSpace({ directory, reservedBytes: journal.disk_free_min_mib * mebibyte }, clock)
 
 function readFreeBytes(directory: string): number | null {
   try {

@@ -1,44 +1,42 @@
 /** What the gateways of an installation know of each other: how each stands, and which workers are drained. */
-import { type RowOf, row, text, timestamp } from "./rows.ts"
+import { type RowOf, bigint, integer, row, run, text } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const GatewayRow = row({
   id: text,
   /** JSON. */
   report: text,
-  seenAt: timestamp,
+  /** By the clock of the database: those of gateways may differ. */
+  seenSAgo: integer,
 })
 type GatewayRow = RowOf<typeof GatewayRow>
 
-export async function saveGateway(sql: Sql, { id, report, seenAt }: GatewayRow): Promise<void> {
-  await sql.query(
-    `INSERT INTO gateways (id, report, seen_at) VALUES ($1, $2, $3)
-     ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = excluded.seen_at`,
-    [id, report, seenAt],
-  )
+export const saveGateway = (sql: Sql, { id, report }: Omit<GatewayRow, "seenSAgo">) =>
+  run(sql)`INSERT INTO gateways (id, report, seen_at) VALUES (${id}, ${report}, now())
+    ON CONFLICT (id) DO UPDATE SET report = excluded.report, seen_at = excluded.seen_at`
+
+export const removeGateway = (sql: Sql, id: string) => run(sql)`DELETE FROM gateways WHERE id = ${id}`
+
+/** Those not seen for a day are forgotten. */
+export async function listGateways(sql: Sql): Promise<GatewayRow[]> {
+  await run(sql)`DELETE FROM gateways WHERE seen_at < now() - interval '1 day'`
+  return await GatewayRow.all(
+    sql,
+  )`SELECT id, report, greatest(0, extract(epoch FROM now() - seen_at)::int) AS seen_s_ago
+    FROM gateways ORDER BY id`
 }
 
-export async function removeGateway(sql: Sql, id: string): Promise<void> {
-  await sql.query("DELETE FROM gateways WHERE id = $1", [id])
-}
+/** Credit in leases of gateways that have said nothing for a minute: their accounts lack it until they return or are released. */
+export const sumHeldBySilent = (sql: Sql) =>
+  bigint.one(sql)`SELECT coalesce(sum(held_ticks), 0) FROM leases l WHERE NOT EXISTS (
+    SELECT 1 FROM gateways g WHERE g.id = l.gateway_id AND g.seen_at > now() - interval '1 minute')`
 
-/** Those not seen since are forgotten. */
-export async function listGateways(sql: Sql, since: Date): Promise<GatewayRow[]> {
-  await sql.query("DELETE FROM gateways WHERE seen_at < $1", [since])
-  return await GatewayRow.all(sql, "SELECT id, report, seen_at FROM gateways ORDER BY id", [])
-}
+export const drainWorker = (sql: Sql, workerId: string, drainedAt: Date) =>
+  run(sql)`INSERT INTO drained_workers (worker_id, drained_at) VALUES (${workerId}, ${drainedAt})
+    ON CONFLICT DO NOTHING`
 
-export async function drainWorker(sql: Sql, workerId: string, drainedAt: Date): Promise<void> {
-  await sql.query(
-    "INSERT INTO drained_workers (worker_id, drained_at) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-    [workerId, drainedAt],
-  )
-}
+export const undrainWorker = (sql: Sql, workerId: string) =>
+  run(sql)`DELETE FROM drained_workers WHERE worker_id = ${workerId}`
 
-export async function undrainWorker(sql: Sql, workerId: string): Promise<void> {
-  await sql.query("DELETE FROM drained_workers WHERE worker_id = $1", [workerId])
-}
-
-export function listDrainedWorkers(sql: Sql): Promise<string[]> {
-  return text.all(sql, "SELECT worker_id FROM drained_workers ORDER BY worker_id")
-}
+export const listDrainedWorkers = (sql: Sql) =>
+  text.all(sql)`SELECT worker_id FROM drained_workers ORDER BY worker_id`

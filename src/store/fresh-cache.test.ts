@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { StoreUnavailable } from "./sql.ts"
 import { FreshCache } from "./fresh-cache.ts"
 

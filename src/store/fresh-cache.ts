@@ -1,6 +1,5 @@
 /** A bounded cache whose entries are trusted for a short time, and longer only while the store is unavailable. */
 import type { Clock } from "../base/clock.ts"
-import type { Fault } from "../contract/errors.ts"
 import { StoreUnavailable } from "./sql.ts"
 
 /** How long a request that could be served from the cache waits for a fresh answer. */
@@ -13,8 +12,6 @@ interface FreshCacheOptions {
   /** How long an entry is still used while the store does not answer. */
   readonly staleMs: number
   readonly entriesMax: number
-  /** What is thrown while the store does not answer and there is no entry to use; the store's own error, unless given. */
-  readonly unavailable?: (cause: StoreUnavailable) => Fault
 }
 
 interface Entry<Value> {
@@ -35,7 +32,7 @@ export class FreshCache<Value> {
 
   /** Null when the store has no such value; absence is not remembered. */
   async get(key: string): Promise<Value | null> {
-    const { clock, freshMs, staleMs, unavailable } = this.#options
+    const { clock, freshMs, staleMs } = this.#options
     const entry = this.#entries.get(key)
     const ageMs = entry ? clock.monotonicMs() - entry.readMs : Infinity
     if (entry && ageMs < freshMs) return entry.value
@@ -45,7 +42,7 @@ export class FreshCache<Value> {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
       if (entry && ageMs < staleMs) return entry.value
-      throw unavailable?.(error) ?? error
+      throw error
     }
   }
 

@@ -1,6 +1,6 @@
 /** Remembers the answers to writes, so that a repeated request is answered again instead of done again. */
 import { z } from "zod"
-import { type RowOf, bytes, integer, json, row, text, timestamp } from "./rows.ts"
+import { type RowOf, bytes, integer, json, row, text, timestamp, run, runCounted } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface IdempotencyClaim {
@@ -62,68 +62,61 @@ export async function claimIdempotencyKey(sql: Sql, claim: IdempotencyClaim): Pr
   return { kind: "running", requestHash: claim.requestHash }
 }
 
-async function take(sql: Sql, claim: IdempotencyClaim): Promise<Date | null> {
-  return await timestamp.first(
-    sql,
-    `INSERT INTO idempotency_keys AS k (scope, key, request_hash, attempt_id, created_at, running_until, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
-     ON CONFLICT (scope, key) DO UPDATE SET request_hash = excluded.request_hash, attempt_id = excluded.attempt_id,
-       created_at = CASE WHEN k.expires_at <= $5 THEN excluded.created_at ELSE k.created_at END, running_until = excluded.running_until, expires_at = excluded.expires_at,
-       status = NULL, body = NULL, headers = '{}'
-     WHERE k.expires_at <= $5 OR (k.status IS NULL AND k.running_until <= $5 AND k.request_hash = $3)
-     RETURNING created_at`,
-    [
-      claim.scope,
-      claim.key,
-      claim.requestHash,
-      claim.attemptId,
-      claim.now,
-      claim.runningUntil,
-      claim.expiresAt,
-    ],
-  )
-}
+const take = (sql: Sql, claim: IdempotencyClaim) =>
+  timestamp.first(sql)`INSERT INTO idempotency_keys AS k (scope, key, request_hash, attempt_id,
+      created_at, running_until, expires_at)
+    VALUES (${claim.scope}, ${claim.key}, ${claim.requestHash}, ${claim.attemptId}, ${claim.now},
+      ${claim.runningUntil}, ${claim.expiresAt})
+    ON CONFLICT (scope, key) DO UPDATE
+    SET request_hash = excluded.request_hash, attempt_id = excluded.attempt_id,
+      created_at = CASE WHEN k.expires_at <= ${claim.now} THEN excluded.created_at ELSE k.created_at END,
+        running_until = excluded.running_until, expires_at = excluded.expires_at,
+      status = NULL, body = NULL, headers = '{}'
+    WHERE k.expires_at <= ${claim.now} OR (k.status IS NULL AND k.running_until <= ${claim.now}
+      AND k.request_hash = ${claim.requestHash})
+    RETURNING created_at`
 
-function findHeld(sql: Sql, { scope, key }: IdempotencyClaim): Promise<KeyRow | null> {
-  return KeyRow.first(sql, "SELECT * FROM idempotency_keys WHERE scope = $1 AND key = $2", [scope, key])
+const findHeld = (sql: Sql, { scope, key }: IdempotencyClaim) =>
+  KeyRow.first(sql)`SELECT * FROM idempotency_keys WHERE scope = ${scope} AND key = ${key}`
+
+/** An attempt at the work of a key. */
+export type ClaimedKey = Pick<IdempotencyClaim, "scope" | "key" | "attemptId">
+
+/** Keeps claims from counting as dead until then. */
+export async function renewIdempotencyKeys(
+  sql: Sql,
+  claims: readonly ClaimedKey[],
+  until: Date,
+): Promise<void> {
+  await run(sql)`UPDATE idempotency_keys k SET running_until = ${until}
+    FROM unnest(${claims.map(({ scope }) => scope)}::text[], ${claims.map(({ key }) => key)}::text[],
+      ${claims.map(({ attemptId }) => attemptId)}::text[]) AS claim (scope, key, attempt_id)
+    WHERE k.scope = claim.scope AND k.key = claim.key AND k.attempt_id = claim.attempt_id AND k.status IS NULL`
 }
 
 /** Best in the transaction of the work. Returns false when another attempt has taken over: then the work must not commit. */
-export async function completeIdempotencyKey(
+export const completeIdempotencyKey = async (
   sql: Sql,
-  claim: Pick<IdempotencyClaim, "scope" | "key" | "attemptId">,
+  claim: ClaimedKey,
   answer: {
     readonly status: number
     readonly body: string | null
     readonly headers: Readonly<Record<string, string>>
   },
-): Promise<boolean> {
-  const completed = await sql.query(
-    `UPDATE idempotency_keys SET status = $4, body = $5, headers = $6
-     WHERE scope = $1 AND key = $2 AND attempt_id = $3 AND status IS NULL RETURNING key`,
-    [claim.scope, claim.key, claim.attemptId, answer.status, answer.body, JSON.stringify(answer.headers)],
-  )
-  return completed.length > 0
-}
+) =>
+  (await runCounted(sql)`UPDATE idempotency_keys
+    SET status = ${answer.status}, body = ${answer.body}, headers = ${JSON.stringify(answer.headers)}
+    WHERE scope = ${claim.scope} AND key = ${claim.key} AND attempt_id = ${claim.attemptId}
+      AND status IS NULL RETURNING key`) > 0
 
 /** After a failure that changed nothing, so that the request can be made again at once. */
-export async function releaseIdempotencyKey(
-  sql: Sql,
-  claim: Pick<IdempotencyClaim, "scope" | "key" | "attemptId">,
-): Promise<void> {
-  await sql.query(
-    "DELETE FROM idempotency_keys WHERE scope = $1 AND key = $2 AND attempt_id = $3 AND status IS NULL",
-    [claim.scope, claim.key, claim.attemptId],
-  )
-}
+export const releaseIdempotencyKey = (sql: Sql, claim: ClaimedKey) =>
+  run(sql)`DELETE FROM idempotency_keys
+    WHERE scope = ${claim.scope} AND key = ${claim.key} AND attempt_id = ${claim.attemptId}
+      AND status IS NULL`
 
 /** Removes at most `limit` forgotten keys, and returns how many. */
-export async function purgeIdempotencyKeys(sql: Sql, now: Date, limit: number): Promise<number> {
-  const removed = await sql.query(
-    `DELETE FROM idempotency_keys WHERE (scope, key) IN
-       (SELECT scope, key FROM idempotency_keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)
-     RETURNING key`,
-    [now, limit],
-  )
-  return removed.length
-}
+export const purgeIdempotencyKeys = (sql: Sql, now: Date, limit: number) =>
+  runCounted(sql)`DELETE FROM idempotency_keys WHERE (scope, key) IN
+      (SELECT scope, key FROM idempotency_keys WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit})
+    RETURNING key`

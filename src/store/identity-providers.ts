@@ -3,7 +3,7 @@ import { z } from "zod"
 import { permissions } from "../contract/access.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import { resourceTable } from "./resources.ts"
-import { type RowOf, bigint, boolean, json, table, text, timestamp } from "./rows.ts"
+import { type RowOf, bigint, boolean, json, table, text, timestamp, run, runCounted } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const texts = z.array(z.string()).readonly()
@@ -62,7 +62,7 @@ export async function findProviderAndOrganization(
   sql: Sql,
   id: string,
 ): Promise<{ provider: IdentityProvider; organization: Organization } | null> {
-  const provider = await IdentityProvider.find(sql, "id = $1", [id])
+  const provider = await IdentityProvider.find(sql)`id = ${id}`
   const organization = provider && (await findOrganization(sql, provider.organizationId))
   return provider && organization ? { provider, organization } : null
 }
@@ -72,19 +72,13 @@ export const listIdentityProviders = async (sql: Sql, organizationId: string): P
   (await identityProviders.list(sql, organizationId)).toReversed()
 
 /** Ids of active providers of certificates in organizations that exist; `limit` of them. */
-export async function listActiveX509Ids(sql: Sql, limit: number): Promise<string[]> {
-  return await text.all(
-    sql,
-    `SELECT p.id FROM workload_identity_providers p JOIN organizations o ON o.id = p.organization_id
-     WHERE p.active AND p.config ->> 'type' = 'x509' AND o.deleted_at IS NULL ORDER BY p.id LIMIT $1`,
-    [limit],
-  )
-}
+export const listActiveX509Ids = (sql: Sql, limit: number) =>
+  text.all(sql)`SELECT p.id FROM workload_identity_providers p
+    JOIN organizations o ON o.id = p.organization_id
+    WHERE p.active AND p.config ->> 'type' = 'x509' AND o.deleted_at IS NULL ORDER BY p.id LIMIT ${limit}`
 
-export async function hasActiveProviders(sql: Sql): Promise<boolean> {
-  const rows = await sql.query("SELECT 1 FROM workload_identity_providers WHERE active LIMIT 1")
-  return rows.length > 0
-}
+export const hasActiveProviders = async (sql: Sql) =>
+  (await runCounted(sql)`SELECT 1 FROM workload_identity_providers WHERE active LIMIT 1`) > 0
 
 const SigningKey = table("workload_signing_keys", {
   id: text,
@@ -95,15 +89,11 @@ const SigningKey = table("workload_signing_keys", {
 })
 export type SigningKey = RowOf<typeof SigningKey>
 
-export function insertSigningKey(sql: Sql, key: SigningKey): Promise<SigningKey> {
-  return SigningKey.insert(sql, { ...key })
-}
+export const insertSigningKey = (sql: Sql, key: SigningKey) => SigningKey.insert(sql, { ...key })
 
 /** Oldest first, without expired ones. */
-export function listSigningKeys(sql: Sql, now: Date): Promise<SigningKey[]> {
-  return SigningKey.list(sql, "expires_at > $1 ORDER BY created_at, id", [now])
-}
+export const listSigningKeys = (sql: Sql, now: Date) =>
+  SigningKey.list(sql)`expires_at > ${now} ORDER BY created_at, id`
 
-export async function deleteExpiredSigningKeys(sql: Sql, now: Date): Promise<void> {
-  await sql.query("DELETE FROM workload_signing_keys WHERE expires_at <= $1", [now])
-}
+export const deleteExpiredSigningKeys = (sql: Sql, now: Date) =>
+  run(sql)`DELETE FROM workload_signing_keys WHERE expires_at <= ${now}`

@@ -1,6 +1,6 @@
 /** Invitations to an organization: open until accepted, revoked or expired; one open at a time for each address. */
 import { roles } from "../contract/access.ts"
-import { type NewRowOf, type RowOf, bytes, oneOf, row, table, text, timestamp } from "./rows.ts"
+import { type NewRowOf, type RowOf, bytes, oneOf, row, table, text, timestamp, part, run } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const Invitation = table("invitations", {
@@ -34,97 +34,56 @@ export async function insertInvitation(
   invitation: NewRowOf<typeof Invitation>,
 ): Promise<Invitation | null> {
   const { organizationId, email, createdAt } = invitation
-  await sql.query(
-    `UPDATE invitations SET revoked_at = $3
-     WHERE organization_id = $1 AND lower(email) = lower($2) AND ${isOpen} AND expires_at <= $3`,
-    [organizationId, email, createdAt],
-  )
+  await run(sql)`UPDATE invitations SET revoked_at = ${createdAt}
+    WHERE organization_id = ${organizationId} AND lower(email) = lower(${email}) AND ${part(isOpen)}
+      AND expires_at <= ${createdAt}`
   const onConflict = `ON CONFLICT (organization_id, lower(email)) WHERE ${isOpen} DO NOTHING`
   return Invitation.insertIfNew(sql, { ...invitation }, onConflict)
 }
 
 /** Also answers one that is no longer open. */
-export function findInvitation(sql: Sql, organizationId: string, id: string): Promise<SentInvitation | null> {
-  return SentInvitation.first(sql, `${withInviter} WHERE i.organization_id = $1 AND i.id = $2`, [
-    organizationId,
-    id,
-  ])
-}
+export const findInvitation = (sql: Sql, organizationId: string, id: string) =>
+  SentInvitation.first(sql)`${part(withInviter)}
+    WHERE i.organization_id = ${organizationId} AND i.id = ${id}`
 
 /** Also answers one that is no longer open. */
-export function findInvitationByTokenHash(sql: Sql, tokenHash: Uint8Array): Promise<Invitation | null> {
-  return Invitation.find(sql, "token_hash = $1", [tokenHash])
-}
+export const findInvitationByTokenHash = (sql: Sql, tokenHash: Uint8Array) =>
+  Invitation.find(sql)`token_hash = ${tokenHash}`
 
 const InvitationDetails = row({ ...SentInvitation.columns, organizationName: text })
 
 /** With the names that an invited person needs to decide; also returns one that is no longer open. */
-export function findInvitationDetails(
-  sql: Sql,
-  tokenHash: Uint8Array,
-): Promise<RowOf<typeof InvitationDetails> | null> {
-  return InvitationDetails.first(
-    sql,
-    `SELECT i.*, u.email AS inviter_email, u.name AS inviter_name, o.name AS organization_name
-     FROM invitations i JOIN users u ON u.id = i.invited_by JOIN organizations o ON o.id = i.organization_id
-     WHERE i.token_hash = $1 AND o.deleted_at IS NULL`,
-    [tokenHash],
-  )
-}
+export const findInvitationDetails = (sql: Sql, tokenHash: Uint8Array) =>
+  InvitationDetails.first(sql)`SELECT i.*, u.email AS inviter_email, u.name AS inviter_name,
+      o.name AS organization_name
+    FROM invitations i JOIN users u ON u.id = i.invited_by JOIN organizations o ON o.id = i.organization_id
+    WHERE i.token_hash = ${tokenHash} AND o.deleted_at IS NULL`
 
 /** Newest first. */
-export function listPendingInvitations(
-  sql: Sql,
-  organizationId: string,
-  now: Date,
-): Promise<SentInvitation[]> {
-  return SentInvitation.all(
-    sql,
-    `${withInviter} WHERE i.organization_id = $1 AND ${isOpen} AND i.expires_at > $2 ORDER BY i.id DESC`,
-    [organizationId, now],
-  )
-}
+export const listPendingInvitations = (sql: Sql, organizationId: string, now: Date) =>
+  SentInvitation.all(sql)`${part(withInviter)}
+    WHERE i.organization_id = ${organizationId} AND ${part(isOpen)} AND i.expires_at > ${now}
+    ORDER BY i.id DESC`
 
 /** Replaces token and expiry of an open invitation, expired or not; null when it is not open. */
-export function renewInvitation(
+export const renewInvitation = (
   sql: Sql,
   organizationId: string,
   id: string,
   renewal: Pick<Invitation, "tokenHash" | "expiresAt">,
-): Promise<Invitation | null> {
-  return Invitation.first(
-    sql,
-    `UPDATE invitations SET token_hash = $3, expires_at = $4 WHERE organization_id = $1 AND id = $2 AND ${isOpen}
-     RETURNING *`,
-    [organizationId, id, renewal.tokenHash, renewal.expiresAt],
-  )
-}
+) =>
+  Invitation.first(sql)`UPDATE invitations SET token_hash = ${renewal.tokenHash},
+      expires_at = ${renewal.expiresAt}
+    WHERE organization_id = ${organizationId} AND id = ${id} AND ${part(isOpen)}
+    RETURNING *`
 
 /** Returns null when it is not open or has expired: of two who accept at once, one does. */
-export function acceptInvitation(
-  sql: Sql,
-  id: string,
-  userId: string,
-  now: Date,
-): Promise<Invitation | null> {
-  return Invitation.first(
-    sql,
-    `UPDATE invitations SET accepted_at = $3, accepted_by = $2 WHERE id = $1 AND ${isOpen} AND expires_at > $3
-     RETURNING *`,
-    [id, userId, now],
-  )
-}
+export const acceptInvitation = (sql: Sql, id: string, userId: string, now: Date) =>
+  Invitation.first(sql)`UPDATE invitations SET accepted_at = ${now}, accepted_by = ${userId}
+    WHERE id = ${id} AND ${part(isOpen)} AND expires_at > ${now}
+    RETURNING *`
 
 /** Returns null when it is not open. */
-export function revokeInvitation(
-  sql: Sql,
-  organizationId: string,
-  id: string,
-  revokedAt: Date,
-): Promise<Invitation | null> {
-  return Invitation.first(
-    sql,
-    `UPDATE invitations SET revoked_at = $3 WHERE organization_id = $1 AND id = $2 AND ${isOpen} RETURNING *`,
-    [organizationId, id, revokedAt],
-  )
-}
+export const revokeInvitation = (sql: Sql, organizationId: string, id: string, revokedAt: Date) =>
+  Invitation.first(sql)`UPDATE invitations SET revoked_at = ${revokedAt}
+    WHERE organization_id = ${organizationId} AND id = ${id} AND ${part(isOpen)} RETURNING *`

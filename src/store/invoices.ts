@@ -1,7 +1,7 @@
 /** Invoices: one per account and calendar month with anything in it, numbered without gaps. */
 import type { Ticks } from "../base/money.ts"
-import type { Page, PageRequest } from "./pages.ts"
-import { type RowOf, bigint, integer, oneOf, row, table, text, timestamp } from "./rows.ts"
+import { bigint, integer, oneOf, row, type RowOf, table, text, timestamp, run } from "./rows.ts"
+import { type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const Invoice = table("invoices", {
@@ -39,30 +39,19 @@ export type InvoiceLine = RowOf<typeof InvoiceLine>
 
 const StoredLine = table("invoice_lines", { invoiceId: text, position: integer, ...InvoiceLine.columns })
 
-export function findLastInvoice(sql: Sql, billingAccountId: string): Promise<Invoice | null> {
-  return Invoice.find(sql, "billing_account_id = $1 ORDER BY number DESC LIMIT 1", [billingAccountId])
-}
+export const findLastInvoice = (sql: Sql, billingAccountId: string) =>
+  Invoice.find(sql)`billing_account_id = ${billingAccountId} ORDER BY number DESC LIMIT 1`
 
-export function findInvoice(sql: Sql, billingAccountId: string, id: string): Promise<Invoice | null> {
-  return Invoice.find(sql, "billing_account_id = $1 AND id = $2", [billingAccountId, id])
-}
+export const findInvoice = (sql: Sql, billingAccountId: string, id: string) =>
+  Invoice.find(sql)`billing_account_id = ${billingAccountId} AND id = ${id}`
 
-export function pageInvoices(sql: Sql, billingAccountId: string, page: PageRequest): Promise<Page<Invoice>> {
-  return Invoice.page(
-    sql,
-    { text: "SELECT * FROM invoices WHERE billing_account_id = $1", values: [billingAccountId] },
-    page,
-  )
-}
+export const pageInvoices = (sql: Sql, billingAccountId: string, page: PageRequest) =>
+  Invoice.page(sql, page)`SELECT * FROM invoices WHERE billing_account_id = ${billingAccountId}`
 
-export function listInvoiceLines(sql: Sql, invoiceId: string): Promise<InvoiceLine[]> {
-  return InvoiceLine.all(
-    sql,
-    `SELECT model, sequences, input_tokens, cached_input_tokens, output_tokens, amount_ticks
-     FROM invoice_lines WHERE invoice_id = $1 ORDER BY position`,
-    [invoiceId],
-  )
-}
+export const listInvoiceLines = (sql: Sql, invoiceId: string) =>
+  InvoiceLine.all(sql)`SELECT model, sequences, input_tokens, cached_input_tokens, output_tokens,
+      amount_ticks
+    FROM invoice_lines WHERE invoice_id = ${invoiceId} ORDER BY position`
 
 export async function insertInvoice(
   sql: Sql,
@@ -74,17 +63,10 @@ export async function insertInvoice(
     await StoredLine.insert(sql, { invoiceId: invoice.id, position, ...line })
 }
 
-export async function markInvoice(
-  sql: Sql,
-  id: string,
-  status: "paid" | "payment_failed",
-  now: Date,
-): Promise<void> {
-  await sql.query(
-    "UPDATE invoices SET status = $2, paid_at = CASE WHEN $2 = 'paid' THEN $3::timestamptz END WHERE id = $1 AND status <> 'paid'",
-    [id, status, now],
-  )
-}
+export const markInvoice = (sql: Sql, id: string, status: "paid" | "payment_failed", now: Date) =>
+  run(sql)`UPDATE invoices
+    SET status = ${status}, paid_at = CASE WHEN ${status} = 'paid' THEN ${now}::timestamptz END
+    WHERE id = ${id} AND status <> 'paid'`
 
 export interface InvoiceContent {
   /** Postpaid when anything of the month is; then only that is on the invoice, the rest was paid when it was used. */
@@ -108,29 +90,22 @@ export async function readInvoiceContent(
   periodEnd: string,
   last: Pick<Invoice, "throughLedgerId" | "periodEnd"> | null,
 ): Promise<InvoiceContent> {
-  const values = [billingAccountId, periodEnd, last?.throughLedgerId ?? 0n, last?.periodEnd ?? "1970-01-01"]
-  const lines = await UsageLine.all(
-    sql,
-    `SELECT mode, model, sum(sequences) AS sequences, sum(input_tokens) AS input_tokens,
-       sum(cached_input_tokens) AS cached_input_tokens, sum(output_tokens) AS output_tokens, -sum(amount_ticks) AS amount_ticks
-     FROM ledger WHERE billing_account_id = $1 AND kind = 'usage' AND day < $2::date
-       AND NOT (id <= $3 AND day < $4::date)
-     GROUP BY mode, model ORDER BY sum(amount_ticks), model`,
-    values,
-  )
-  const sums = await CreditSum.all(
-    sql,
-    `SELECT mode, coalesce(sum(amount_ticks), 0) AS credit,
-       coalesce(sum(amount_ticks) FILTER (WHERE kind <> 'purchase'), 0) AS granted
-     FROM ledger WHERE billing_account_id = $1 AND kind IN ('credit', 'purchase', 'adjustment')
-       AND at < $2::date AND NOT (id <= $3 AND at < $4::date) GROUP BY mode`,
-    values,
-  )
-  const throughLedgerId = await bigint.one(
-    sql,
-    "SELECT coalesce(max(id), 0) FROM ledger WHERE billing_account_id = $1",
-    [billingAccountId],
-  )
+  const lastId = last?.throughLedgerId ?? 0n
+  const lastEnd = last?.periodEnd ?? "1970-01-01"
+  const lines = await UsageLine.all(sql)`SELECT mode, model, sum(sequences) AS sequences,
+      sum(input_tokens) AS input_tokens,
+      sum(cached_input_tokens) AS cached_input_tokens, sum(output_tokens) AS output_tokens,
+        -sum(amount_ticks) AS amount_ticks
+    FROM ledger WHERE billing_account_id = ${billingAccountId} AND kind = 'usage' AND day < ${periodEnd}::date
+      AND NOT (id <= ${lastId} AND day < ${lastEnd}::date)
+    GROUP BY mode, model ORDER BY sum(amount_ticks), model`
+  const sums = await CreditSum.all(sql)`SELECT mode, coalesce(sum(amount_ticks), 0) AS credit,
+      coalesce(sum(amount_ticks) FILTER (WHERE kind <> 'purchase'), 0) AS granted
+    FROM ledger WHERE billing_account_id = ${billingAccountId} AND kind IN ('credit', 'purchase',
+      'adjustment')
+      AND at < ${periodEnd}::date AND NOT (id <= ${lastId} AND at < ${lastEnd}::date) GROUP BY mode`
+  const throughLedgerId = await bigint.one(sql)`SELECT coalesce(max(id), 0) FROM ledger
+    WHERE billing_account_id = ${billingAccountId}`
   const mode = [...lines, ...sums].some((one) => one.mode === "postpaid") ? "postpaid" : "prepaid"
   const sum = sums.find((one) => one.mode === mode)
   return {
@@ -145,48 +120,29 @@ export async function readInvoiceContent(
 const AccountToInvoice = row({ id: text, createdAt: timestamp, invoicedTo: text.nullable() })
 
 /** Accounts older than the month that have no invoice for it; with where their invoices ended. */
-export function listAccountsToInvoice(
-  sql: Sql,
-  month: string,
-  limit: number,
-): Promise<RowOf<typeof AccountToInvoice>[]> {
-  return AccountToInvoice.all(
-    sql,
-    `SELECT b.id, b.created_at, m.month AS invoiced_to
-     FROM billing_accounts b LEFT JOIN invoiced_months m ON m.billing_account_id = b.id
-     WHERE b.created_at < ($1::date + interval '1 month') AND (m.month IS NULL OR m.month < $1::date)
-     ORDER BY b.id LIMIT $2`,
-    [month, limit],
-  )
-}
+export const listAccountsToInvoice = (sql: Sql, month: string, limit: number) =>
+  AccountToInvoice.all(sql)`SELECT b.id, b.created_at, m.month AS invoiced_to
+    FROM billing_accounts b LEFT JOIN invoiced_months m ON m.billing_account_id = b.id
+    WHERE b.created_at < (${month}::date + interval '1 month') AND (m.month IS NULL
+      OR m.month < ${month}::date)
+    ORDER BY b.id LIMIT ${limit}`
 
 /** Months without anything in them have no invoice, but are done all the same. */
-export async function noteInvoiced(sql: Sql, billingAccountId: string, month: string): Promise<void> {
-  await sql.query(
-    `INSERT INTO invoiced_months (billing_account_id, month) VALUES ($1, $2)
-     ON CONFLICT (billing_account_id) DO UPDATE SET month = GREATEST(invoiced_months.month, excluded.month)`,
-    [billingAccountId, month],
-  )
-}
+export const noteInvoiced = (sql: Sql, billingAccountId: string, month: string) =>
+  run(sql)`INSERT INTO invoiced_months (billing_account_id, month)
+    VALUES (${billingAccountId}, ${month})
+    ON CONFLICT (billing_account_id) DO UPDATE SET month = GREATEST(invoiced_months.month, excluded.month)`
 
 const InvoiceToCharge = row({ ...Invoice.columns, tries: integer })
 
 /** Postpaid invoices to be charged: never tried, or declined long enough ago, on accounts that can pay. */
-export function listInvoicesToCharge(
-  sql: Sql,
-  triedBefore: Date,
-  triesMax: number,
-  limit: number,
-): Promise<RowOf<typeof InvoiceToCharge>[]> {
-  return InvoiceToCharge.all(
-    sql,
-    `SELECT i.*, t.tries FROM invoices i JOIN billing_accounts b ON b.id = i.billing_account_id
-     CROSS JOIN LATERAL (SELECT count(*) AS tries, max(p.updated_at) AS last,
-         bool_or(p.status NOT IN ('failed', 'succeeded')) AS pending
-       FROM purchases p WHERE p.invoice_id = i.id) t
-     WHERE i.status <> 'paid' AND i.due_cents > 0 AND b.payment_method_id IS NOT NULL
-       AND b.provider_customer_id IS NOT NULL AND t.tries < $2 AND (t.last IS NULL OR (t.last < $1 AND NOT t.pending))
-     ORDER BY i.id LIMIT $3`,
-    [triedBefore, triesMax, limit],
-  )
-}
+export const listInvoicesToCharge = (sql: Sql, triedBefore: Date, triesMax: number, limit: number) =>
+  InvoiceToCharge.all(sql)`SELECT i.*, t.tries FROM invoices i
+    JOIN billing_accounts b ON b.id = i.billing_account_id
+    CROSS JOIN LATERAL (SELECT count(*) AS tries, max(p.updated_at) AS last,
+        bool_or(p.status NOT IN ('failed', 'succeeded')) AS pending
+      FROM purchases p WHERE p.invoice_id = i.id) t
+    WHERE i.status <> 'paid' AND i.due_cents > 0 AND b.payment_method_id IS NOT NULL
+      AND b.provider_customer_id IS NOT NULL AND t.tries < ${triesMax} AND (t.last IS NULL
+        OR (t.last < ${triedBefore} AND NOT t.pending))
+    ORDER BY i.id LIMIT ${limit}`

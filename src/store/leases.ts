@@ -1,8 +1,7 @@
 /** Leases: what a gateway may spend without asking. A hold, not a ledger entry: available = balance - holds. */
 import { fromCents, type Ticks } from "../base/money.ts"
-import { type BillingAccount, lockBillingAccount } from "./billing-accounts.ts"
-import { type RowOf, bigint, boolean, row, text, timestamp } from "./rows.ts"
-import { findMonthSpend, noteCutoff } from "./spend.ts"
+import { type BillingAccount, findMonthSpend, lockBillingAccount, noteCutoff } from "./billing-accounts.ts"
+import { type RowOf, bigint, boolean, row, text, timestamp, part, run } from "./rows.ts"
 import type { Database, Sql, Transaction } from "./sql.ts"
 
 const Lease = row({
@@ -16,7 +15,7 @@ const Lease = row({
 })
 type Lease = RowOf<typeof Lease>
 
-export interface LeaseWish {
+export interface LeaseRequest {
   readonly gatewayId: string
   readonly billingAccountId: string
   readonly month: string
@@ -53,18 +52,18 @@ export type LeaseAnswer =
 const spareShare = 4n
 
 /** Takes what is wished for as far as balance and cutoff allow, both after what every gateway holds. */
-export async function takeLease(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer> {
-  const account = await lockBillingAccount(sql, wish.billingAccountId)
+export async function takeLease(sql: Transaction, request: LeaseRequest): Promise<LeaseAnswer> {
+  const account = await lockBillingAccount(sql, request.billingAccountId)
   if (!account) return { kind: "refused", reason: "unknown_account" }
   const reason = refusalOf(account)
   if (reason) return { kind: "refused", reason }
-  const holds = await sumHolds(sql, wish)
-  const spend = await findMonthSpend(sql, wish.billingAccountId, wish.month)
+  const holds = await sumHolds(sql, request)
+  const spend = await findMonthSpend(sql, request.billingAccountId, request.month)
   const { available, limit } = availableOf(account, holds, spend.spentTicks)
-  const grantedTicks = grantOf(wish, available)
-  if (spend.refused && grantedTicks >= wish.usefulTicks)
-    await noteCutoff(sql, wish.billingAccountId, wish.month, false)
-  await extendLease(sql, wish, grantedTicks)
+  const grantedTicks = grantOf(request, available)
+  if (spend.refused && grantedTicks >= request.usefulTicks)
+    await noteCutoff(sql, request.billingAccountId, request.month, false)
+  await extendLease(sql, request, grantedTicks)
   return {
     kind: "granted",
     grantedTicks,
@@ -92,12 +91,9 @@ interface Holds {
 
 const Hold = row({ gatewayId: text, current: boolean, heldTicks: bigint })
 
-async function sumHolds(sql: Sql, { billingAccountId, month, gatewayId }: LeaseWish): Promise<Holds> {
-  const leases = await Hold.all(
-    sql,
-    "SELECT gateway_id, month = $2 AS current, held_ticks FROM leases WHERE billing_account_id = $1",
-    [billingAccountId, month],
-  )
+async function sumHolds(sql: Sql, { billingAccountId, month, gatewayId }: LeaseRequest): Promise<Holds> {
+  const leases = await Hold.all(sql)`SELECT gateway_id, month = ${month} AS current, held_ticks FROM leases
+    WHERE billing_account_id = ${billingAccountId}`
   const sum = (some: typeof leases): Ticks => some.reduce((total, { heldTicks }) => total + heldTicks, 0n)
   return {
     own: sum(leases.filter((lease) => lease.current && lease.gatewayId === gatewayId)),
@@ -122,7 +118,10 @@ function availableOf(
 
 const atLeastZero = (ticks: Ticks): Ticks => (ticks > 0n ? ticks : 0n)
 
-export function grantOf({ usefulTicks, neededTicks, spareTicks }: LeaseWish, available: Ticks | null): Ticks {
+export function grantOf(
+  { usefulTicks, neededTicks, spareTicks }: LeaseRequest,
+  available: Ticks | null,
+): Ticks {
   if (available === null) return neededTicks + spareTicks
   if (available < usefulTicks) return 0n
   if (available <= neededTicks) return available
@@ -130,67 +129,45 @@ export function grantOf({ usefulTicks, neededTicks, spareTicks }: LeaseWish, ava
   return neededTicks + (spare < spareTicks ? spare : spareTicks)
 }
 
-export async function extendLease(sql: Sql, wish: LeaseWish, grantedTicks: Ticks): Promise<void> {
-  await sql.query(
-    `INSERT INTO leases AS l (gateway_id, billing_account_id, month, held_ticks, expires_at)
-     VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT (billing_account_id, month, gateway_id)
-     DO UPDATE SET held_ticks = l.held_ticks + excluded.held_ticks, expires_at = excluded.expires_at`,
-    [wish.gatewayId, wish.billingAccountId, wish.month, grantedTicks, wish.expiresAt],
-  )
-}
+export const extendLease = (sql: Sql, request: LeaseRequest, grantedTicks: Ticks) =>
+  run(sql)`INSERT INTO leases AS l (gateway_id, billing_account_id, month, held_ticks, expires_at)
+    VALUES (${request.gatewayId}, ${request.billingAccountId}, ${request.month}, ${grantedTicks}, ${request.expiresAt})
+    ON CONFLICT (billing_account_id, month, gateway_id)
+    DO UPDATE SET held_ticks = l.held_ticks + excluded.held_ticks, expires_at = excluded.expires_at`
 
 /** Gives back what is not needed and tells those who wait for it. */
-export async function returnLease(
+export const returnLease = (
   database: Database,
   lease: Pick<Lease, "gatewayId" | "billingAccountId" | "month">,
   ticks: Ticks,
-): Promise<void> {
-  await database.query(
-    `WITH returned AS (
-       UPDATE leases SET held_ticks = GREATEST(held_ticks - $4, 0)
-       WHERE billing_account_id = $1 AND month = $2 AND gateway_id = $3)
-     SELECT pg_notify('${leaseChannel}', $5)`,
-    [
-      lease.billingAccountId,
-      lease.month,
-      lease.gatewayId,
-      ticks,
-      `returned:${lease.billingAccountId}:${lease.gatewayId}`,
-    ],
-  )
-}
+) =>
+  run(database)`WITH returned AS (
+      UPDATE leases SET held_ticks = GREATEST(held_ticks - ${ticks}, 0)
+      WHERE billing_account_id = ${lease.billingAccountId} AND month = ${lease.month}
+        AND gateway_id = ${lease.gatewayId})
+    SELECT pg_notify('${part(leaseChannel)}', ${`returned:${lease.billingAccountId}:${lease.gatewayId}`})`
 
 /** Keeps the leases of a gateway alive; returns those that the database knows. */
-export function renewLeases(sql: Sql, gatewayId: string, expiresAt: Date): Promise<Lease[]> {
-  return Lease.all(sql, `UPDATE leases SET expires_at = $2 WHERE gateway_id = $1 RETURNING *`, [
-    gatewayId,
-    expiresAt,
-  ])
-}
+export const renewLeases = (sql: Sql, gatewayId: string, expiresAt: Date) =>
+  Lease.all(sql)`UPDATE leases SET expires_at = ${expiresAt} WHERE gateway_id = ${gatewayId}
+    RETURNING *`
 
 /** Drops a lease that holds nothing. */
-export async function dropEmptyLeases(sql: Sql, gatewayId: string, beforeMonth: string): Promise<void> {
-  await sql.query("DELETE FROM leases WHERE gateway_id = $1 AND month < $2 AND held_ticks = 0", [
-    gatewayId,
-    beforeMonth,
-  ])
-}
+export const dropEmptyLeases = (sql: Sql, gatewayId: string, beforeMonth: string) =>
+  run(sql)`DELETE FROM leases WHERE gateway_id = ${gatewayId} AND month < ${beforeMonth}
+    AND held_ticks = 0`
 
 /** After the gateway's journal is applied nothing of its holds is needed; also for the operator, when it never returns. */
-export async function releaseGateway(sql: Sql, gatewayId: string): Promise<Lease[]> {
-  return await Lease.all(sql, "DELETE FROM leases WHERE gateway_id = $1 RETURNING *", [gatewayId])
-}
+export const releaseGateway = (sql: Sql, gatewayId: string) =>
+  Lease.all(sql)`DELETE FROM leases WHERE gateway_id = ${gatewayId} RETURNING *`
 
-export function listLeases(sql: Sql): Promise<Lease[]> {
-  return Lease.all(sql, "SELECT * FROM leases ORDER BY billing_account_id, month, gateway_id", [])
-}
+export const listLeases = (sql: Sql) =>
+  Lease.all(sql)`SELECT * FROM leases ORDER BY billing_account_id, month, gateway_id`
 
 /** What every gateway holds of the account. */
-export function sumHeld(sql: Sql, billingAccountId: string): Promise<Ticks> {
-  const held = "SELECT coalesce(sum(held_ticks), 0) FROM leases WHERE billing_account_id = $1"
-  return bigint.one(sql, held, [billingAccountId])
-}
+export const sumHeld = (sql: Sql, billingAccountId: string) =>
+  bigint.one(sql)`SELECT coalesce(sum(held_ticks), 0) FROM leases
+    WHERE billing_account_id = ${billingAccountId}`
 
 const leaseChannel = "umpire_leases"
 
@@ -202,9 +179,8 @@ export interface LeaseMessage {
   readonly gatewayId: string
 }
 
-export async function recallLeases(sql: Sql, billingAccountId: string, gatewayId: string): Promise<void> {
-  await sql.query("SELECT pg_notify($1, $2)", [leaseChannel, `recall:${billingAccountId}:${gatewayId}`])
-}
+export const recallLeases = (sql: Sql, billingAccountId: string, gatewayId: string) =>
+  run(sql)`SELECT pg_notify(${leaseChannel}, ${`recall:${billingAccountId}:${gatewayId}`})`
 
 export function listenToLeases(
   database: Database,

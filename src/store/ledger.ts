@@ -3,8 +3,8 @@
  * moves with them in the same transaction; the postpaid ones are for the month's invoice.
  */
 import type { Ticks } from "../base/money.ts"
+import { bigint, boolean, oneOf, row, type RowOf, text, timestamp, runCounted } from "./rows.ts"
 import { type Page, type PageRequest, toPage } from "./pages.ts"
-import { type RowOf, bigint, boolean, oneOf, row, text, timestamp } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 /** `usage` is entered by applyUsage only. A payment settles a postpaid invoice. */
@@ -25,22 +25,18 @@ interface LedgerEntry {
  * Adds an entry: what is bought is prepaid, what settles an invoice is postpaid, all else is what the account is now. Answers
  * false, and changes nothing, when the reference is entered already.
  */
-export async function appendLedger(sql: Sql, entry: LedgerEntry): Promise<boolean> {
-  const rows = await sql.query(
-    `WITH entry AS (
-       INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, note, mode)
-       SELECT id, $2::timestamptz, $3::text, $4::bigint, $5::text, $6::text,
-         CASE $3::text WHEN 'purchase' THEN 'prepaid' WHEN 'payment' THEN 'postpaid' ELSE mode END
-       FROM billing_accounts WHERE id = $1
-       ON CONFLICT (billing_account_id, kind, reference) DO NOTHING
-       RETURNING billing_account_id, amount_ticks, mode)
-     UPDATE billing_accounts b
-     SET balance_ticks = b.balance_ticks + CASE entry.mode WHEN 'prepaid' THEN entry.amount_ticks ELSE 0 END
-     FROM entry WHERE b.id = entry.billing_account_id RETURNING b.id`,
-    [entry.billingAccountId, entry.at, entry.kind, entry.amountTicks, entry.reference, entry.note ?? null],
-  )
-  return rows.length > 0
-}
+export const appendLedger = async (sql: Sql, entry: LedgerEntry) =>
+  (await runCounted(sql)`WITH entry AS (
+      INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, note, mode)
+      SELECT id, ${entry.at}::timestamptz, ${entry.kind}::text, ${entry.amountTicks}::bigint,
+        ${entry.reference}::text, ${entry.note ?? null}::text,
+        CASE ${entry.kind}::text WHEN 'purchase' THEN 'prepaid' WHEN 'payment' THEN 'postpaid' ELSE mode END
+      FROM billing_accounts WHERE id = ${entry.billingAccountId}
+      ON CONFLICT (billing_account_id, kind, reference) DO NOTHING
+      RETURNING billing_account_id, amount_ticks, mode)
+    UPDATE billing_accounts b
+    SET balance_ticks = b.balance_ticks + CASE entry.mode WHEN 'prepaid' THEN entry.amount_ticks ELSE 0 END
+    FROM entry WHERE b.id = entry.billing_account_id RETURNING b.id`) > 0
 
 const LedgerRow = row({
   id: bigint,
@@ -56,18 +52,17 @@ const LedgerRow = row({
 })
 export type LedgerRow = RowOf<typeof LedgerRow>
 
-/** Newest first. */
+/** Newest first; all kinds, or all but usage. */
 export async function pageLedger(
   sql: Sql,
-  billingAccountId: string,
+  { billingAccountId, kinds }: { readonly billingAccountId: string; readonly kinds: "all" | "without usage" },
   page: PageRequest,
 ): Promise<Page<LedgerRow>> {
-  const rows = await LedgerRow.all(
-    sql,
-    `SELECT id, at, kind, amount_ticks, reference, note, organization_id, model, day, sequences FROM ledger
-     WHERE billing_account_id = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
-    [billingAccountId, page.cursor ?? null, page.limit + 1],
-  )
+  const rows = await LedgerRow.all(sql)`SELECT id, at, kind, amount_ticks, reference, note, organization_id,
+      model, day, sequences FROM ledger
+    WHERE billing_account_id = ${billingAccountId} AND (${page.cursor ?? null}::bigint IS NULL
+      OR id < ${page.cursor ?? null}) AND (${kinds === "all"} OR kind <> 'usage')
+    ORDER BY id DESC LIMIT ${page.limit + 1}`
   return toPage(rows, page.limit, ({ id }) => String(id))
 }
 
@@ -75,19 +70,10 @@ const DaySpend = row({ day: text, model: text, ticks: bigint })
 export type DaySpend = RowOf<typeof DaySpend>
 
 /** What was used on each day, by model; `from` is inclusive and `to` exclusive. */
-export async function listDaySpend(
-  sql: Sql,
-  billingAccountId: string,
-  from: string,
-  to: string,
-): Promise<DaySpend[]> {
-  return await DaySpend.all(
-    sql,
-    `SELECT day, model, -sum(amount_ticks) AS ticks FROM ledger
-     WHERE billing_account_id = $1 AND kind = 'usage' AND day >= $2 AND day < $3 GROUP BY day, model`,
-    [billingAccountId, from, to],
-  )
-}
+export const listDaySpend = (sql: Sql, billingAccountId: string, from: string, to: string) =>
+  DaySpend.all(sql)`SELECT day, model, -sum(amount_ticks) AS ticks FROM ledger
+    WHERE billing_account_id = ${billingAccountId} AND kind = 'usage' AND day >= ${from} AND day < ${to}
+    GROUP BY day, model`
 
 const LedgerCheck = row({
   billingAccountId: text,
@@ -105,28 +91,23 @@ const LedgerCheck = row({
 export type LedgerCheck = RowOf<typeof LedgerCheck>
 
 /** Every account with the sums that must agree. */
-export function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
-  return LedgerCheck.all(
-    sql,
-    `SELECT b.id AS billing_account_id, b.mode, b.balance_ticks, coalesce(l.total, 0) AS ledger_ticks,
-       coalesce(l.usage, 0) AS usage_ticks, coalesce(c.charged, 0) AS charged_ticks,
-       coalesce(l.sequences, 0) = coalesce(c.count, 0) AS charges_complete
-     FROM billing_accounts b
-     LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) FILTER (WHERE mode = 'prepaid') AS total, sum(sequences) AS sequences,
-         -sum(amount_ticks) FILTER (WHERE kind = 'usage') AS usage
-       FROM ledger GROUP BY billing_account_id) l ON l.billing_account_id = b.id
-     LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) AS charged, count(*) AS count
-       FROM charges GROUP BY billing_account_id) c ON c.billing_account_id = b.id
-     ORDER BY b.id`,
-  )
-}
+export const checkLedgers = (sql: Sql) =>
+  LedgerCheck.all(sql)`SELECT b.id AS billing_account_id, b.mode, b.balance_ticks, coalesce(l.total,
+      0) AS ledger_ticks,
+      coalesce(l.usage, 0) AS usage_ticks, coalesce(c.charged, 0) AS charged_ticks,
+      coalesce(l.sequences, 0) = coalesce(c.count, 0) AS charges_complete
+    FROM billing_accounts b
+    LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) FILTER (WHERE mode = 'prepaid') AS total,
+      sum(sequences) AS sequences,
+        -sum(amount_ticks) FILTER (WHERE kind = 'usage') AS usage
+      FROM ledger GROUP BY billing_account_id) l ON l.billing_account_id = b.id
+    LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) AS charged, count(*) AS count
+      FROM charges GROUP BY billing_account_id) c ON c.billing_account_id = b.id
+    ORDER BY b.id`
 
 /** Removes charges made before `before`, out of the `limit` oldest; ids sort by time. The ledger keeps their sums. */
-export async function purgeCharges(sql: Sql, before: Date, limit: number): Promise<number> {
-  const rows = await sql.query(
-    `WITH oldest AS (SELECT seq_id, charged_at FROM charges ORDER BY seq_id LIMIT $2)
-     DELETE FROM charges c USING oldest o WHERE c.seq_id = o.seq_id AND o.charged_at < $1 RETURNING c.seq_id`,
-    [before, limit],
-  )
-  return rows.length
-}
+export const purgeCharges = (sql: Sql, before: Date, limit: number) =>
+  runCounted(sql)`WITH oldest AS (SELECT seq_id, charged_at FROM charges
+    ORDER BY seq_id LIMIT ${limit})
+    DELETE FROM charges c USING oldest o WHERE c.seq_id = o.seq_id AND o.charged_at < ${before}
+    RETURNING c.seq_id`

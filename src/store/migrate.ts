@@ -45,7 +45,7 @@ export async function migrationStatus(
   migrations?: readonly Migration[],
 ): Promise<MigrationStatus[]> {
   const wanted = migrations ?? (await readMigrations())
-  const isPresent = await boolean.one(sql, "SELECT to_regclass('schema_migrations') IS NOT NULL")
+  const isPresent = await boolean.one(sql)`SELECT to_regclass('schema_migrations') IS NOT NULL`
   return compare(wanted, isPresent ? await readApplied(sql) : [])
 }
 
@@ -101,20 +101,12 @@ async function applyNext(sql: Transaction, wanted: readonly Migration[]): Promis
   return migration.name
 }
 
-const AppliedRow = row({
-  version: integer,
-  name: text,
-  checksum: text,
-  appliedAt: timestamp,
-})
+const AppliedRow = row({ version: integer, name: text, checksum: text, appliedAt: timestamp })
 type AppliedRow = RowOf<typeof AppliedRow>
 
-function readApplied(sql: Sql): Promise<AppliedRow[]> {
-  return AppliedRow.all(
-    sql,
-    "SELECT version, name, checksum, applied_at FROM schema_migrations ORDER BY version",
-  )
-}
+const readApplied = (sql: Sql) =>
+  AppliedRow.all(sql)`SELECT version, name, checksum, applied_at FROM schema_migrations
+    ORDER BY version`
 
 function compare(wanted: readonly Migration[], applied: readonly AppliedRow[]): MigrationStatus[] {
   const rows = new Map(applied.map((row) => [row.version, row]))

@@ -1,6 +1,6 @@
 /** Which models that are not public an organization may use, has asked for, or was refused. */
-import type { Page, PageRequest } from "./pages.ts"
-import { type NewRowOf, type RowOf, oneOf, table, text, timestamp } from "./rows.ts"
+import { type NewRowOf, oneOf, type RowOf, table, text, timestamp } from "./rows.ts"
+import { type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const ModelAccess = table("model_access", {
@@ -18,37 +18,18 @@ const ModelAccess = table("model_access", {
 export type ModelAccess = RowOf<typeof ModelAccess>
 
 /** Returns null when the organization has an entry for the model already. */
-export function insertModelAccess(
-  sql: Sql,
-  access: NewRowOf<typeof ModelAccess>,
-): Promise<ModelAccess | null> {
-  return ModelAccess.insertIfNew(sql, { ...access }, "ON CONFLICT (organization_id, model_sku) DO NOTHING")
-}
+export const insertModelAccess = (sql: Sql, access: NewRowOf<typeof ModelAccess>) =>
+  ModelAccess.insertIfNew(sql, { ...access }, "ON CONFLICT (organization_id, model_sku) DO NOTHING")
 
-export function findModelAccess(
-  sql: Sql,
-  organizationId: string,
-  modelSku: string,
-): Promise<ModelAccess | null> {
-  return ModelAccess.find(sql, "organization_id = $1 AND model_sku = $2", [organizationId, modelSku])
-}
+export const findModelAccess = (sql: Sql, organizationId: string, modelSku: string) =>
+  ModelAccess.find(sql)`organization_id = ${organizationId} AND model_sku = ${modelSku}`
 
 /** Every entry: there is at most one for each model of the catalog. */
-export function listModelAccess(sql: Sql, organizationId: string): Promise<ModelAccess[]> {
-  return ModelAccess.list(sql, "organization_id = $1 ORDER BY id DESC", [organizationId])
-}
+export const listModelAccess = (sql: Sql, organizationId: string) =>
+  ModelAccess.list(sql)`organization_id = ${organizationId} ORDER BY id DESC`
 
-export function pageModelAccess(
-  sql: Sql,
-  organizationId: string,
-  page: PageRequest,
-): Promise<Page<ModelAccess>> {
-  return ModelAccess.page(
-    sql,
-    { text: "SELECT * FROM model_access WHERE organization_id = $1", values: [organizationId] },
-    page,
-  )
-}
+export const pageModelAccess = (sql: Sql, organizationId: string, page: PageRequest) =>
+  ModelAccess.page(sql, page)`SELECT * FROM model_access WHERE organization_id = ${organizationId}`
 
 /** Decides a request, changes a decision, or asks again; null when there is no entry. */
 export function updateModelAccess(
@@ -62,9 +43,6 @@ export function updateModelAccess(
   },
 ): Promise<ModelAccess | null> {
   const decidedAt = changes.state === "pending" ? null : changes.updatedAt
-  return ModelAccess.update(sql, {
-    where: "organization_id = $1 AND model_sku = $2",
-    whereValues: [organizationId, modelSku],
-    changes: { ...changes, decidedAt },
-  })
+  return ModelAccess.update(sql, { ...changes, decidedAt })`organization_id = ${organizationId}
+    AND model_sku = ${modelSku}`
 }

@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../test/account.ts"
 import { openTestDatabase } from "../../test/database.ts"
-import { ManualClock } from "../base/clock.ts"
+import { ManualClock } from "../../test/manual-clock.ts"
 import { createIds } from "../base/ids.ts"
-import { Fault } from "../contract/errors.ts"
-import { openOrganizations } from "./organization-snapshot.ts"
-import { putRoutingPolicy } from "./routing-policies.ts"
+import { openOrganizations, putRoutingPolicy } from "./organization-snapshot.ts"
 import { type Database, StoreUnavailable } from "./sql.ts"
 
 const at = new Date(0)
@@ -42,11 +40,6 @@ test("while the store is away an organization is known for the grace time, and t
   expect(await organizations.of(organizationId)).toBe(first)
   clock.advance(1)
   await expect(organizations.of(organizationId)).rejects.toBeInstanceOf(StoreUnavailable)
-  const refused = organizations.of(
-    organizationId,
-    (cause) => new Fault("routing_failed", "Cannot route", { cause }),
-  )
-  await expect(refused).rejects.toMatchObject({ code: "routing_failed" })
 })
 
 test("a change of this process is seen by the next request, and one of another organization costs nothing", async () => {

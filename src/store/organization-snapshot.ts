@@ -3,22 +3,34 @@
  * There is one age and one rule for a store that is away: what was read goes on being used for the grace time.
  */
 import type { Clock } from "../base/clock.ts"
-import type { Fault } from "../contract/errors.ts"
-import { type Change, listenToChanges } from "./changes.ts"
+import { guardrailActions, guardrailStages, recognizers } from "../contract/guardrails/guardrails.ts"
+import { VirtualRule } from "../contract/platform/virtual-models.ts"
 import {
-  type StoredContentSettings,
-  type StoredKeyContent,
   findContentSettings,
   listKeyContent,
+  type StoredContentSettings,
+  type StoredKeyContent,
 } from "./content/settings.ts"
+import { listTagBudgets, type TagBudget } from "./budgets.ts"
+import { type Change, listenToChanges } from "./changes.ts"
 import { FreshCache } from "./fresh-cache.ts"
-import { type Guardrail, listEnabledGuardrails } from "./guardrails.ts"
 import { listModelAccess } from "./model-access.ts"
-import { type Organization, findOrganization } from "./organizations.ts"
-import { type RoutingPolicy, findRoutingPolicy } from "./routing-policies.ts"
-import { type Database, StoreUnavailable } from "./sql.ts"
-import { type TagBudget, listTagBudgets } from "./budgets.ts"
-import { type VirtualModelRecord, listVirtualModels } from "./virtual-models.ts"
+import { findOrganization, type Organization } from "./organizations.ts"
+import { resourceColumns, resourceTable } from "./resources.ts"
+import {
+  bigint,
+  boolean,
+  integer,
+  json,
+  oneOf,
+  row,
+  type RowOf,
+  table,
+  text,
+  timestamp,
+  run,
+} from "./rows.ts"
+import { type Database, type Sql, StoreUnavailable } from "./sql.ts"
 
 export interface OrganizationSnapshot {
   readonly organization: Organization
@@ -37,13 +49,9 @@ export interface OrganizationSnapshot {
 
 export interface Organizations {
   /**
-   * Null when there is no such organization. While the store is away and the organization is not known, throws what `unavailable`
-   * makes of it, or else StoreUnavailable.
+   * Null when there is no such organization. Throws StoreUnavailable while the store is away and the organization is not known.
    */
-  of(
-    organizationId: string,
-    unavailable?: (cause: StoreUnavailable) => Fault,
-  ): Promise<OrganizationSnapshot | null>
+  of(organizationId: string): Promise<OrganizationSnapshot | null>
   /** For changes made by this process: the next request sees them. */
   invalidate(change: Change): void
   close(): Promise<void>
@@ -80,13 +88,7 @@ export async function openOrganizations(
   }
   const stopListening = await listenToChanges(database, invalidate)
   return {
-    async of(organizationId, unavailable) {
-      try {
-        return await cache.get(organizationId)
-      } catch (error) {
-        throw unavailable && error instanceof StoreUnavailable ? unavailable(error) : error
-      }
-    },
+    of: async (organizationId) => await cache.get(organizationId),
     invalidate,
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -129,3 +131,72 @@ async function read(
     readMs,
   }
 }
+
+/** Where the inference of an organization may run. An organization without a row has the defaults of the contract. */
+const RoutingPolicy = row({
+  organizationId: text,
+  mode: oneOf("nearest", "ordered", "required"),
+  fallback: oneOf("disabled", "same_country", "visible_regions"),
+  /** In order of priority; empty means every visible region. */
+  regions: text.list(),
+  updatedAt: timestamp,
+  /** Counts the changes. */
+  version: bigint,
+})
+export type RoutingPolicy = RowOf<typeof RoutingPolicy>
+
+export const findRoutingPolicy = (sql: Sql, organizationId: string) =>
+  RoutingPolicy.first(sql)`SELECT * FROM routing_policies WHERE organization_id = ${organizationId}`
+
+/** Replaces the whole policy. */
+export const putRoutingPolicy = (sql: Sql, policy: Omit<RoutingPolicy, "version">) =>
+  run(sql)`INSERT INTO routing_policies AS p (organization_id, mode, fallback, regions, updated_at)
+    VALUES (${policy.organizationId}, ${policy.mode}, ${policy.fallback}, ${policy.regions},
+      ${policy.updatedAt})
+    ON CONFLICT (organization_id) DO UPDATE SET mode = excluded.mode, fallback = excluded.fallback,
+      regions = excluded.regions, updated_at = excluded.updated_at, version = p.version + 1`
+
+/** Virtual models of organizations. */
+const VirtualModelRecord = table("virtual_models", {
+  ...resourceColumns,
+  name: text,
+  description: text,
+  rule: json(VirtualRule),
+  createdBy: text.nullable(),
+  version: bigint.withDefault(),
+})
+export type VirtualModelRecord = RowOf<typeof VirtualModelRecord>
+
+export const virtualModels = resourceTable({ table: VirtualModelRecord, listed: VirtualModelRecord })
+
+/** All of them; an organization has few. */
+export const listVirtualModels = (sql: Sql, organizationId: string): Promise<VirtualModelRecord[]> =>
+  virtualModels.list(sql, organizationId)
+
+/** Guardrails of organizations. */
+const Guardrail = table("guardrails", {
+  ...resourceColumns,
+  name: text,
+  questionSet: text,
+  recognizers: oneOf(...recognizers).list(),
+  apiKeyId: text.nullable(),
+  model: text.nullable(),
+  stage: oneOf(...guardrailStages),
+  action: oneOf(...guardrailActions),
+  routeModel: text.nullable(),
+  onAbstain: oneOf("pass", "act"),
+  onError: oneOf("open", "closed"),
+  release: oneOf("window", "end"),
+  windowCharacters: integer,
+  holdBackCharacters: integer,
+  enabled: boolean,
+  createdBy: text.nullable(),
+  version: bigint.withDefault(),
+})
+export type Guardrail = RowOf<typeof Guardrail>
+
+export const guardrails = resourceTable({ table: Guardrail, listed: Guardrail })
+
+/** In the order in which they are asked. */
+const listEnabledGuardrails = (sql: Sql, organizationId: string): Promise<Guardrail[]> =>
+  guardrails.list(sql, organizationId, "t.enabled")

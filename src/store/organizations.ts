@@ -1,19 +1,19 @@
 /** Organizations and who belongs to them. */
 import { roles } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
-import { type Page, type PageRequest, toPage } from "./pages.ts"
 import {
-  type NewRowOf,
-  type RowOf,
   bigint,
   boolean,
   integer,
+  type NewRowOf,
   oneOf,
   row,
+  type RowOf,
   table,
   text,
   timestamp,
 } from "./rows.ts"
+import { type Page, type PageRequest, toPage } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const Organization = table("organizations", {
@@ -49,11 +49,7 @@ const Membership = table("memberships", {
 })
 type Membership = RowOf<typeof Membership>
 
-const Member = row({
-  ...Membership.columns,
-  email: text,
-  name: text.nullable(),
-})
+const Member = row({ ...Membership.columns, email: text, name: text.nullable() })
 export type Member = RowOf<typeof Member>
 
 type OrganizationChanges = Partial<
@@ -72,65 +68,40 @@ type OrganizationChanges = Partial<
   >
 >
 
-export function insertOrganization(
-  sql: Sql,
-  organization: NewRowOf<typeof Organization>,
-): Promise<Organization> {
-  return Organization.insert(sql, { ...organization })
-}
+export const insertOrganization = (sql: Sql, organization: NewRowOf<typeof Organization>) =>
+  Organization.insert(sql, { ...organization })
 
 /** Also returns a deleted one: its keys still authenticate. */
 /** That of the first start: ids sort by time. */
-export function findFirstOrganization(sql: Sql): Promise<Organization | null> {
-  return Organization.first(sql, "SELECT * FROM organizations ORDER BY id LIMIT 1", [])
-}
+export const findFirstOrganization = (sql: Sql) =>
+  Organization.first(sql)`SELECT * FROM organizations ORDER BY id LIMIT 1`
 
-export function findOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return Organization.find(sql, "id = $1", [id])
-}
+export const findOrganization = (sql: Sql, id: string) => Organization.find(sql)`id = ${id}`
 
 /**
  * Holds others who lock back until the transaction ends; for rules over the whole organization, such as its last primary
  * owner. Rows that refer to it can be inserted meanwhile: an audit entry of another transaction need not wait.
  */
-export function lockOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return Organization.find(sql, "id = $1 FOR NO KEY UPDATE", [id])
-}
+export const lockOrganization = (sql: Sql, id: string) => Organization.find(sql)`id = ${id} FOR NO KEY UPDATE`
 
 /** Those of which the user is a primary owner, without deleted ones. */
-export async function countOrganizationsOwned(sql: Sql, userId: string): Promise<number> {
-  return await integer.one(
-    sql,
-    `SELECT count(*) FROM organizations o JOIN memberships m ON m.organization_id = o.id
-     WHERE m.user_id = $1 AND m.role = 'primary_owner' AND o.deleted_at IS NULL`,
-    [userId],
-  )
-}
+export const countOrganizationsOwned = (sql: Sql, userId: string) =>
+  integer.one(sql)`SELECT count(*) FROM organizations o
+    JOIN memberships m ON m.organization_id = o.id
+    WHERE m.user_id = ${userId} AND m.role = 'primary_owner' AND o.deleted_at IS NULL`
 
 const OrganizationOfUser = row({ ...Organization.columns, role: oneOf(...roles) })
 
 /** Newest first, without deleted ones. */
-export function listOrganizationsOfUser(
-  sql: Sql,
-  userId: string,
-): Promise<RowOf<typeof OrganizationOfUser>[]> {
-  return OrganizationOfUser.all(
-    sql,
-    `SELECT o.*, m.role FROM organizations o JOIN memberships m ON m.organization_id = o.id
-     WHERE m.user_id = $1 AND o.deleted_at IS NULL ORDER BY o.id DESC`,
-    [userId],
-  )
-}
+export const listOrganizationsOfUser = (sql: Sql, userId: string) =>
+  OrganizationOfUser.all(sql)`SELECT o.*, m.role FROM organizations o
+    JOIN memberships m ON m.organization_id = o.id
+    WHERE m.user_id = ${userId} AND o.deleted_at IS NULL ORDER BY o.id DESC`
 
 /** Those whose spend the account pays; without deleted ones. */
-export function listOrganizationsOfBillingAccount(
-  sql: Sql,
-  billingAccountId: string,
-): Promise<Organization[]> {
-  return Organization.list(sql, "billing_account_id = $1 AND deleted_at IS NULL ORDER BY id DESC", [
-    billingAccountId,
-  ])
-}
+export const listOrganizationsOfBillingAccount = (sql: Sql, billingAccountId: string) =>
+  Organization.list(sql)`billing_account_id = ${billingAccountId} AND deleted_at IS NULL
+    ORDER BY id DESC`
 
 export function updateOrganization(
   sql: Sql,
@@ -145,94 +116,52 @@ export function deleteOrganization(sql: Sql, id: string, deletedAt: Date): Promi
   return changeOrganization(sql, id, { deletedAt, updatedAt: deletedAt })
 }
 
-function changeOrganization(
+const changeOrganization = (
   sql: Sql,
   id: string,
   changes: OrganizationChanges & Partial<Pick<Organization, "updatedAt" | "deletedAt">>,
-): Promise<Organization | null> {
-  return Organization.update(sql, {
-    where: "id = $1 AND deleted_at IS NULL",
-    whereValues: [id],
-    changes,
-    also: "version = version + 1",
-  })
-}
+) => Organization.update(sql, changes, "version = version + 1")`id = ${id} AND deleted_at IS NULL`
 
 /** Returns null when the user is a member already. */
-export function insertMembership(sql: Sql, membership: Membership): Promise<Membership | null> {
-  return Membership.insertIfNew(sql, { ...membership }, "ON CONFLICT DO NOTHING")
-}
+export const insertMembership = (sql: Sql, membership: Membership) =>
+  Membership.insertIfNew(sql, { ...membership }, "ON CONFLICT DO NOTHING")
 
 const joinableMax = 100
 
 /** Those that take members by single sign-on with this domain or one of these groups. */
-export function findJoinableOrganizations(
-  sql: Sql,
-  domain: string | null,
-  groups: readonly string[],
-): Promise<Organization[]> {
-  return Organization.list(
-    sql,
-    `deleted_at IS NULL
-       AND ($1::text = ANY (sso_email_domains) OR sso_groups && $2::text[]) ORDER BY id LIMIT ${joinableMax}`,
-    [domain, groups],
-  )
-}
+export const findJoinableOrganizations = (sql: Sql, domain: string | null, groups: readonly string[]) =>
+  Organization.list(sql)`deleted_at IS NULL
+    AND (${domain}::text = ANY (sso_email_domains) OR sso_groups && ${groups}::text[])
+    ORDER BY id LIMIT ${joinableMax}`
 
-export function findMembership(sql: Sql, organizationId: string, userId: string): Promise<Membership | null> {
-  return Membership.find(sql, "organization_id = $1 AND user_id = $2", [organizationId, userId])
-}
+export const findMembership = (sql: Sql, organizationId: string, userId: string) =>
+  Membership.find(sql)`organization_id = ${organizationId} AND user_id = ${userId}`
 
-export function updateMembership(
+export const updateMembership = (
   sql: Sql,
   organizationId: string,
   userId: string,
   changes: Pick<Membership, "role" | "updatedAt">,
-): Promise<Membership | null> {
-  return Membership.update(sql, {
-    where: "organization_id = $1 AND user_id = $2",
-    whereValues: [organizationId, userId],
-    changes: { ...changes },
-  })
-}
+) => Membership.update(sql, { ...changes })`organization_id = ${organizationId} AND user_id = ${userId}`
 
 /** Returns what was removed, or null. */
-export function deleteMembership(
-  sql: Sql,
-  organizationId: string,
-  userId: string,
-): Promise<Membership | null> {
-  return Membership.first(
-    sql,
-    "DELETE FROM memberships WHERE organization_id = $1 AND user_id = $2 RETURNING *",
-    [organizationId, userId],
-  )
-}
+export const deleteMembership = (sql: Sql, organizationId: string, userId: string) =>
+  Membership.first(sql)`DELETE FROM memberships
+    WHERE organization_id = ${organizationId} AND user_id = ${userId} RETURNING *`
 
 const MemberCounts = row({ members: integer, primaryOwners: integer })
 
-export function countMembers(sql: Sql, organizationId: string): Promise<RowOf<typeof MemberCounts>> {
-  return MemberCounts.one(
+export const countMembers = (sql: Sql, organizationId: string) =>
+  MemberCounts.one(
     sql,
-    `SELECT count(*) AS members, count(*) FILTER (WHERE role = 'primary_owner') AS primary_owners
-     FROM memberships WHERE organization_id = $1`,
-    [organizationId],
-  )
-}
+  )`SELECT count(*) AS members, count(*) FILTER (WHERE role = 'primary_owner') AS primary_owners
+    FROM memberships WHERE organization_id = ${organizationId}`
 
 /** Those of the addresses, in lower case, that members have. */
-export async function listMembersByEmail(
-  sql: Sql,
-  organizationId: string,
-  addresses: readonly string[],
-): Promise<string[]> {
-  return await text.all(
-    sql,
-    `SELECT lower(u.email) FROM memberships m JOIN users u ON u.id = m.user_id
-     WHERE m.organization_id = $1 AND lower(u.email) = ANY($2::text[])`,
-    [organizationId, addresses.map((address) => address.toLowerCase())],
-  )
-}
+export const listMembersByEmail = (sql: Sql, organizationId: string, addresses: readonly string[]) =>
+  text.all(sql)`SELECT lower(u.email) FROM memberships m JOIN users u ON u.id = m.user_id
+    WHERE m.organization_id = ${organizationId}
+      AND lower(u.email) = ANY(${addresses.map((address) => address.toLowerCase())}::text[])`
 
 /** Those who joined last come first. */
 export async function pageMembers(
@@ -241,13 +170,11 @@ export async function pageMembers(
   page: PageRequest,
 ): Promise<Page<Member>> {
   const [before, userId] = readCursor(page.cursor)
-  const members = await Member.all(
-    sql,
-    `SELECT m.*, u.email, u.name FROM memberships m JOIN users u ON u.id = m.user_id
-     WHERE m.organization_id = $1 AND ($2::timestamptz IS NULL OR (m.created_at, m.user_id) < ($2, $3))
-     ORDER BY m.created_at DESC, m.user_id DESC LIMIT $4`,
-    [organizationId, before, userId, page.limit + 1],
-  )
+  const members = await Member.all(sql)`SELECT m.*, u.email, u.name FROM memberships m
+    JOIN users u ON u.id = m.user_id
+    WHERE m.organization_id = ${organizationId} AND (${before}::timestamptz IS NULL OR (m.created_at,
+      m.user_id) < (${before}, ${userId}))
+    ORDER BY m.created_at DESC, m.user_id DESC LIMIT ${page.limit + 1}`
   return toPage(members, page.limit, (member) => `${member.createdAt.getTime()}.${member.userId}`)
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { setFlagsFromString } from "node:v8"
 import { PGlite } from "@electric-sql/pglite"
-import { servePeer } from "../base/peer/connection.ts"
+import { servePeer } from "../base/peer/serve.ts"
 import { unpackCluster } from "./cluster-dump.ts"
 import { valueParsers, type EncodedValue, type SqlRow } from "./sql.ts"
 
@@ -24,7 +24,7 @@ export interface PgliteService {
 /** A failure of a statement is an answer: it has PostgreSQL's own fields. */
 export type Outcome = { readonly rows: SqlRow[] } | { readonly failure: StatementFailure }
 
-export interface Notification {
+interface Notification {
   readonly channel: string
   readonly payload: string
 }

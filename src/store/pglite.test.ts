@@ -69,7 +69,7 @@ describe("PGlite in a directory", () => {
     child.kill("SIGKILL")
     await once(child, "exit")
     const database = await openPglite({ directory })
-    const rows = await row({ n: integer }).all(database, "SELECT n FROM written ORDER BY n")
+    const rows = await row({ n: integer }).all(database)`SELECT n FROM written ORDER BY n`
     expect(rows.map(({ n }) => n)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
     await database.close()
   })

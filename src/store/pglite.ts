@@ -15,9 +15,8 @@ import {
   type TransactionOptions,
   encodeValue,
 } from "./sql.ts"
-import { checkChannel, ListenerSet } from "./listeners.ts"
 import type { Outcome, PgliteService, StatementFailure, PgliteWorkerSettings } from "./pglite-worker.ts"
-import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
+import { checkChannel, checkCommitted, ListenerSet, TransactionGuard, withRetries } from "./transact.ts"
 
 /** Callers that may wait for the one connection; more means that the process is far beyond what it can do. */
 const waitingMax = 10_000

@@ -9,7 +9,7 @@ import { insertBillingAccount, lockBillingAccount } from "./billing-accounts.ts"
 import { migrate } from "./migrate.ts"
 import { insertOrganization, lockOrganization } from "./organizations.ts"
 import { openPostgres } from "./postgres.ts"
-import { putRoutingPolicy } from "./routing-policies.ts"
+import { putRoutingPolicy } from "./organization-snapshot.ts"
 import { SqlError, StoreUnavailable, type Database } from "./sql.ts"
 
 let fresh: FreshDatabase

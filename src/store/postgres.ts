@@ -1,7 +1,6 @@
 /** The SQL port on PostgreSQL 15 or later through pg: a bounded pool, and one connection of its own for LISTEN. */
 import { setTimeout as wait } from "node:timers/promises"
 import pg from "pg"
-import { checkChannel, ListenerSet } from "./listeners.ts"
 import {
   SqlError,
   StoreUnavailable,
@@ -14,7 +13,7 @@ import {
   valueParsers,
 } from "./sql.ts"
 import { integer } from "./rows.ts"
-import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
+import { checkChannel, checkCommitted, ListenerSet, TransactionGuard, withRetries } from "./transact.ts"
 
 const connectionsMaxDefault = 10
 /** A busy server accepts connections no sooner than it answers. */
@@ -33,13 +32,15 @@ const versionMin = 150_000
 
 interface PostgresSettings {
   readonly url: string
+  /** Of the server itself, where `url` is of a pooler that gives each transaction another of its sessions. */
+  readonly directUrl?: string | undefined
   readonly connectionsMax?: number
 }
 
 export async function openPostgres(settings: PostgresSettings): Promise<Database> {
   const database = new PostgresDatabase(settings)
   try {
-    const version = await integer.one(database, "SELECT current_setting('server_version_num')::int")
+    const version = await integer.one(database)`SELECT current_setting('server_version_num')::int`
     if (version < versionMin) {
       throw new Error(
         `Cannot use this PostgreSQL: its version number is ${version}; version 15 or later would work`,
@@ -57,13 +58,33 @@ function clientConfig(url: string): pg.ClientConfig {
     connectionString: url,
     application_name: "umpire",
     connectionTimeoutMillis: connectTimeoutMs,
-    statement_timeout: statementTimeoutMs,
     query_timeout: answerTimeoutMs,
-    idle_in_transaction_session_timeout: idleInTransactionMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
-    options: "-c TimeZone=UTC",
     types: { getTypeParser },
+  }
+}
+
+/** What the server holds a session to. A pooler has no sessions to be told of it: there transactions say so themselves. */
+const sessionLimits = {
+  statement_timeout: statementTimeoutMs,
+  idle_in_transaction_session_timeout: idleInTransactionMs,
+}
+const limitTransaction = Object.entries(sessionLimits)
+  .map(([name, value]) => `; SET LOCAL ${name} = ${value}`)
+  .join("")
+
+declare module "pg" {
+  interface Client {
+    /** What is sent when a connection begins. */
+    getStartupConf(): Record<string, string>
+  }
+}
+
+/** Dates are those of UTC. Of what is sent when a connection begins, poolers know this. */
+class UtcClient extends pg.Client {
+  override getStartupConf(): Record<string, string> {
+    return { ...super.getStartupConf(), TimeZone: "UTC" }
   }
 }
 
@@ -73,17 +94,27 @@ const getTypeParser: typeof pg.types.getTypeParser = (oid, format) => {
   return own ?? pg.types.getTypeParser(oid, format)
 }
 
+type Isolation = NonNullable<TransactionOptions["isolation"]>
+
 class PostgresDatabase implements Database {
   readonly #pool: pg.Pool
   readonly #subscriptions: Subscriptions
   readonly #guard = new TransactionGuard()
+  readonly #begin: (isolation: Isolation) => string
 
-  constructor({ url, connectionsMax = connectionsMaxDefault }: PostgresSettings) {
-    this.#pool = new pg.Pool({ ...clientConfig(url), max: connectionsMax })
+  constructor({ url, directUrl, connectionsMax = connectionsMaxDefault }: PostgresSettings) {
+    const isPooled = directUrl !== undefined
+    this.#begin = (isolation) => `BEGIN ISOLATION LEVEL ${isolation}${isPooled ? limitTransaction : ""}`
+    this.#pool = new pg.Pool({
+      ...clientConfig(url),
+      ...(isPooled ? {} : sessionLimits),
+      Client: UtcClient,
+      max: connectionsMax,
+    })
     this.#pool.on("error", ignoreBreak)
     // For the client's life: the pool hands it over while what follows in the same packet, a shutdown say, is still to be read.
     this.#pool.on("connect", (client) => client.on("error", ignoreBreak))
-    this.#subscriptions = new Subscriptions(url)
+    this.#subscriptions = new Subscriptions(directUrl ?? url)
   }
 
   query(text: string, values: readonly SqlValue[] = []): Promise<SqlRow[]> {
@@ -102,7 +133,11 @@ class PostgresDatabase implements Database {
   ): Promise<Result> {
     this.#guard.check()
     return withRetries(() =>
-      this.#withClient((client) => this.#guard.run(() => runTransaction(client, work, options))),
+      this.#withClient((client) =>
+        this.#guard.run(() =>
+          runTransaction(client, work, this.#begin(options.isolation ?? "read committed")),
+        ),
+      ),
     )
   }
 
@@ -154,13 +189,13 @@ async function script(client: pg.ClientBase, text: string): Promise<pg.QueryResu
 async function runTransaction<Result>(
   client: pg.PoolClient,
   work: (sql: Transaction) => Promise<Result>,
-  { isolation = "read committed" }: TransactionOptions,
+  begin: string,
 ): Promise<Result> {
   let open = true
   const checkOpen = (): void => {
     if (!open) throw new Error("Cannot use this transaction: it has ended")
   }
-  await script(client, `BEGIN ISOLATION LEVEL ${isolation}`)
+  await script(client, begin)
   try {
     const result = await work({
       query: async (text, values = []) => (checkOpen(), query(client, text, values)),
@@ -267,6 +302,12 @@ function rethrow(cause: unknown): never {
     })
   }
   const { code: state, constraint, detail, message } = cause
+  if (message.includes("startup parameter"))
+    throw new SqlError(
+      "Cannot use database.url: a pooler there refuses what a session is told; set database.direct_url to the address of PostgreSQL itself",
+      { state },
+      cause,
+    )
   if (unavailableClasses.has(state.slice(0, 2)) || unavailableStates.has(state)) {
     throw new StoreUnavailable(`Cannot use the database now: it answered ${state}`, { cause })
   }

@@ -1,6 +1,17 @@
 /** Purchases: money that a payment provider is asked to move in, and what it said. */
-import type { Page, PageRequest } from "./pages.ts"
-import { type NewRowOf, type RowOf, bigint, integer, oneOf, row, table, text, timestamp } from "./rows.ts"
+import {
+  bigint,
+  integer,
+  type NewRowOf,
+  oneOf,
+  row,
+  type RowOf,
+  table,
+  text,
+  timestamp,
+  runCounted,
+} from "./rows.ts"
+import { type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const Purchase = table("purchases", {
@@ -35,67 +46,43 @@ export async function ensurePurchase(
     "ON CONFLICT (billing_account_id, provider_key) DO NOTHING",
   )
   if (created) return { purchase: created, created: true }
-  const known = await Purchase.find(sql, "billing_account_id = $1 AND provider_key = $2", [
-    purchase.billingAccountId,
-    purchase.providerKey,
-  ])
+  const known = await Purchase.find(sql)`billing_account_id = ${purchase.billingAccountId}
+    AND provider_key = ${purchase.providerKey}`
   if (!known) throw new Error("Cannot insert the purchase: its key was taken and is gone")
   return { purchase: known, created: false }
 }
 
-export function findPurchase(sql: Sql, billingAccountId: string, id: string): Promise<Purchase | null> {
-  return Purchase.find(sql, "billing_account_id = $1 AND id = $2", [billingAccountId, id])
-}
+export const findPurchase = (sql: Sql, billingAccountId: string, id: string) =>
+  Purchase.find(sql)`billing_account_id = ${billingAccountId} AND id = ${id}`
 
-export function findPurchaseById(sql: Sql, id: string): Promise<Purchase | null> {
-  return Purchase.find(sql, "id = $1", [id])
-}
+export const findPurchaseById = (sql: Sql, id: string) => Purchase.find(sql)`id = ${id}`
 
 /** Holds others back until the transaction ends. */
-export function lockPurchase(sql: Sql, id: string): Promise<Purchase | null> {
-  return Purchase.find(sql, "id = $1 FOR UPDATE", [id])
-}
+export const lockPurchase = (sql: Sql, id: string) => Purchase.find(sql)`id = ${id} FOR UPDATE`
 
 /** The refill that says how the account stands; an invoice's payment does not. */
-export function findLastRefill(sql: Sql, billingAccountId: string): Promise<Purchase | null> {
-  return Purchase.find(sql, "billing_account_id = $1 AND purpose <> 'invoice' ORDER BY id DESC LIMIT 1", [
-    billingAccountId,
-  ])
-}
+export const findLastRefill = (sql: Sql, billingAccountId: string) =>
+  Purchase.find(sql)`billing_account_id = ${billingAccountId} AND purpose <> 'invoice'
+    ORDER BY id DESC LIMIT 1`
 
 /** Newest first, without payments of invoices. */
-export async function pageRefills(
-  sql: Sql,
-  billingAccountId: string,
-  page: PageRequest,
-): Promise<Page<Purchase>> {
-  const text = "SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice'"
-  return Purchase.page(sql, { text, values: [billingAccountId] }, page)
-}
+export const pageRefills = async (sql: Sql, billingAccountId: string, page: PageRequest) =>
+  Purchase.page(sql, page)`SELECT * FROM purchases
+    WHERE billing_account_id = ${billingAccountId} AND purpose <> 'invoice'`
 
-export function updatePurchase(
+export const updatePurchase = (
   sql: Sql,
   id: string,
   changes: Partial<Pick<Purchase, "status" | "providerReference" | "errorMessage" | "checkAt" | "checks">>,
   updatedAt: Date,
-): Promise<Purchase | null> {
-  return Purchase.update(sql, {
-    where: "id = $1",
-    whereValues: [id],
-    changes: { ...changes, updatedAt },
-  })
-}
+) => Purchase.update(sql, { ...changes, updatedAt })`id = ${id}`
 
 /** Purchases that are not decided and whose time to be looked at has come. */
-export function listUndecided(sql: Sql, now: Date, limit: number): Promise<Purchase[]> {
-  return Purchase.list(sql, "check_at <= $1 ORDER BY check_at LIMIT $2", [now, limit])
-}
+export const listUndecided = (sql: Sql, now: Date, limit: number) =>
+  Purchase.list(sql)`check_at <= ${now} ORDER BY check_at LIMIT ${limit}`
 
-export function listUndecidedOf(sql: Sql, billingAccountId: string): Promise<Purchase[]> {
-  return Purchase.list(sql, "billing_account_id = $1 AND check_at IS NOT NULL ORDER BY id", [
-    billingAccountId,
-  ])
-}
+export const listUndecidedOf = (sql: Sql, billingAccountId: string) =>
+  Purchase.list(sql)`billing_account_id = ${billingAccountId} AND check_at IS NOT NULL ORDER BY id`
 
 interface RefillWait {
   /** An automatic purchase that is not decided holds the next one back until it is older than this. */
@@ -110,25 +97,19 @@ const AccountToRefill = row({ id: text, balanceTicks: bigint, rechargeToCents: b
  * Prepaid accounts at or below their threshold, that can pay, and whose last automatic purchase does not hold the next one
  * back. Purchases of people do not count, and a later success of any kind ends the wait.
  */
-export function listAccountsToRefill(
-  sql: Sql,
-  { undecidedSince, failedSince }: RefillWait,
-  limit: number,
-): Promise<RowOf<typeof AccountToRefill>[]> {
-  return AccountToRefill.all(
+export const listAccountsToRefill = (sql: Sql, { undecidedSince, failedSince }: RefillWait, limit: number) =>
+  AccountToRefill.all(
     sql,
-    `SELECT b.id, b.balance_ticks, b.auto_refill_recharge_to_cents AS recharge_to_cents FROM billing_accounts b
-     WHERE b.mode = 'prepaid' AND b.auto_refill_enabled AND b.payment_method_id IS NOT NULL
-       AND b.provider_customer_id IS NOT NULL AND b.balance_ticks <= b.auto_refill_threshold_cents * 100000000
-       AND NOT EXISTS (SELECT 1 FROM purchases p WHERE p.billing_account_id = b.id AND p.purpose = 'auto_refill'
-         AND (p.status IN ('processing', 'timed_out', 'action_required') AND p.created_at > $1
-           OR p.status = 'failed' AND p.updated_at > $2)
-         AND NOT EXISTS (SELECT 1 FROM purchases s WHERE s.billing_account_id = b.id AND s.purpose <> 'invoice'
-           AND s.status = 'succeeded' AND s.updated_at >= p.updated_at))
-     ORDER BY b.id LIMIT $3`,
-    [undecidedSince, failedSince, limit],
-  )
-}
+  )`SELECT b.id, b.balance_ticks, b.auto_refill_recharge_to_cents AS recharge_to_cents FROM billing_accounts b
+    WHERE b.mode = 'prepaid' AND b.auto_refill_enabled AND b.payment_method_id IS NOT NULL
+      AND b.provider_customer_id IS NOT NULL AND b.balance_ticks <= b.auto_refill_threshold_cents * 100000000
+      AND NOT EXISTS (SELECT 1 FROM purchases p
+      WHERE p.billing_account_id = b.id AND p.purpose = 'auto_refill'
+        AND (p.status IN ('processing', 'timed_out', 'action_required') AND p.created_at > ${undecidedSince}
+          OR p.status = 'failed' AND p.updated_at > ${failedSince})
+        AND NOT EXISTS (SELECT 1 FROM purchases s WHERE s.billing_account_id = b.id AND s.purpose <> 'invoice'
+          AND s.status = 'succeeded' AND s.updated_at >= p.updated_at))
+    ORDER BY b.id LIMIT ${limit}`
 
 const PaymentEvent = table("payment_events", {
   provider: text,
@@ -142,10 +123,6 @@ export async function insertPaymentEvent(sql: Sql, event: RowOf<typeof PaymentEv
   return (await PaymentEvent.insertIfNew(sql, event, "ON CONFLICT DO NOTHING")) !== null
 }
 
-export async function hasPaymentEvent(sql: Sql, provider: string, eventId: string): Promise<boolean> {
-  const rows = await sql.query("SELECT 1 FROM payment_events WHERE provider = $1 AND event_id = $2", [
-    provider,
-    eventId,
-  ])
-  return rows.length > 0
-}
+export const hasPaymentEvent = async (sql: Sql, provider: string, eventId: string) =>
+  (await runCounted(sql)`SELECT 1 FROM payment_events
+    WHERE provider = ${provider} AND event_id = ${eventId}`) > 0

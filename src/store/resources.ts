@@ -1,5 +1,4 @@
 /** Things of organizations: tables with a row for each, found by its id within its organization. */
-import type { Page, PageRequest } from "./pages.ts"
 import {
   type Columns,
   type Fields,
@@ -7,18 +6,19 @@ import {
   type NewRowOf,
   type Row,
   type Table,
+  integer,
   text,
   timestamp,
+  part,
+  run,
+  fragment,
+  runCounted,
 } from "./rows.ts"
+import { type Page, type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 /** What every item has. */
-export const resourceColumns = {
-  id: text,
-  organizationId: text,
-  createdAt: timestamp,
-  updatedAt: timestamp,
-}
+export const resourceColumns = { id: text, organizationId: text, createdAt: timestamp, updatedAt: timestamp }
 
 type ResourceColumns = Columns & typeof resourceColumns
 export type ResourceRow = Fields<typeof resourceColumns>
@@ -31,6 +31,8 @@ interface ResourceFacts<C extends ResourceColumns, L extends ResourceColumns> {
   readonly select?: string
   /** The column that counts the changes. */
   readonly versionColumn?: string
+  /** The column of the time at which one ended, where its row stays. */
+  readonly endedColumn?: string
 }
 
 export interface ResourceTable<Item extends ResourceRow, New, Changes> {
@@ -45,7 +47,7 @@ export interface ResourceTable<Item extends ResourceRow, New, Changes> {
   count(sql: Sql, organizationId: string): Promise<number>
   /** Every update counts as a change. */
   update(sql: Sql, id: string, changes: Changes): Promise<Item | null>
-  remove(sql: Sql, id: string): Promise<void>
+  remove(sql: Sql, id: string, now: Date): Promise<void>
 }
 
 export function resourceTable<C extends ResourceColumns, L extends ResourceColumns>({
@@ -53,30 +55,39 @@ export function resourceTable<C extends ResourceColumns, L extends ResourceColum
   listed,
   select = `SELECT t.* FROM ${table.name} t`,
   versionColumn = "version",
+  endedColumn,
 }: ResourceFacts<C, L>): ResourceTable<Fields<L>, Omit<NewRowOf<Table<C>>, keyof ResourceRow>, Given<C>> {
-  const ofOrganization = `${select} WHERE t.organization_id = $1`
-  const ofId = `${select} WHERE t.id = $1`
+  const isLeft = endedColumn === undefined ? "true" : `t.${endedColumn} IS NULL`
+  const selected = part(`${select} WHERE ${isLeft}`)
+  const selectOne = (id: string, organizationId: string) =>
+    fragment`${selected} AND t.id = ${id} AND t.organization_id = ${organizationId}`
+  const also = `${versionColumn} = ${versionColumn} + 1`
   return {
     async insert(sql, row, fields) {
       // What an item has of its own, and what every item has, is what a new row needs.
       await table.insert(sql, { ...fields, ...row } as unknown as Given<C>)
-      return await listed.one(sql, ofId, [row.id])
+      return await listed.one(sql)`${selectOne(row.id, row.organizationId)}`
     },
-    find: (sql, organizationId, id) =>
-      listed.first(sql, `${ofId} AND t.organization_id = $2`, [id, organizationId]),
-    lock: (sql, organizationId, id) =>
-      listed.first(sql, `${ofId} AND t.organization_id = $2 FOR UPDATE OF t`, [id, organizationId]),
+    find: (sql, organizationId, id) => listed.first(sql)`${selectOne(id, organizationId)}`,
+    lock: (sql, organizationId, id) => listed.first(sql)`${selectOne(id, organizationId)} FOR UPDATE OF t`,
     page: (sql, organizationId, page) =>
-      listed.page(sql, { text: ofOrganization, values: [organizationId], idColumn: "t.id" }, page),
+      listed.page(sql, page, "t.id")`${selected} AND t.organization_id = ${organizationId}`,
     list: (sql, organizationId, condition = "true") =>
-      listed.all(sql, `${ofOrganization} AND ${condition} ORDER BY t.id`, [organizationId]),
-    count: (sql, organizationId) => table.count(sql, "organization_id = $1", [organizationId]),
+      listed.all(sql)`${selected} AND t.organization_id = ${organizationId} AND ${part(condition)}
+        ORDER BY t.id`,
+    count: (sql, organizationId) => integer.one(sql)`SELECT count(*) FROM ${part(table.name)} t
+        WHERE ${part(isLeft)} AND t.organization_id = ${organizationId}`,
     async update(sql, id, changes) {
-      const also = `${versionColumn} = ${versionColumn} + 1`
-      const row = await table.update(sql, { where: "id = $1", whereValues: [id], changes, also })
-      return row && (await listed.first(sql, ofId, [id]))
+      const row = await table.update(sql, changes, also)`id = ${id}`
+      return row && (await listed.first(sql)`${selected} AND t.id = ${id}`)
     },
-    remove: async (sql, id) => void (await sql.query(`DELETE FROM ${table.name} WHERE id = $1`, [id])),
+    remove: (sql, id, now) =>
+      endedColumn === undefined
+        ? run(sql)`DELETE FROM ${part(table.name)} WHERE id = ${id}`
+        : run(
+            sql,
+          )`UPDATE ${part(table.name)} SET ${part(endedColumn)} = ${now}, updated_at = ${now}, ${part(also)}
+            WHERE id = ${id}`,
   }
 }
 
@@ -89,7 +100,11 @@ const named = {
   webhook_id: { table: "webhooks", columns: ["id"] },
   guardrail_id: { table: "guardrails", columns: ["id"] },
   model_id: { table: "virtual_models", columns: ["id"] },
+  connected_model_id: { table: "connected_models", columns: ["id"] },
   provider_id: { table: "workload_identity_providers", columns: ["id"] },
+  conversation_id: { table: "conversations", columns: ["id"] },
+  completion_id: { table: "stored_responses", columns: ["id"] },
+  batch_id: { table: "batches", columns: ["id"] },
 } as const satisfies Record<string, { readonly table: string; readonly columns: readonly string[] }>
 
 export type ResourceParam = keyof typeof named
@@ -100,13 +115,10 @@ export const isResourceParam = (name: string): name is ResourceParam => Object.h
 export async function resourceExists(
   sql: Sql,
   organizationId: string,
-  { param, value }: { readonly param: ResourceParam; readonly value: string },
+  { param, value }: { param: ResourceParam; value: string },
 ): Promise<boolean> {
   const { table, columns } = named[param]
-  const isNamed = columns.map((column) => `${column} = $2`).join(" OR ")
-  const rows = await sql.query(`SELECT 1 FROM ${table} WHERE organization_id = $1 AND (${isNamed})`, [
-    organizationId,
-    value,
-  ])
-  return rows.length > 0
+  const rows = await runCounted(sql)`SELECT 1 FROM ${part(table)}
+    WHERE organization_id = ${organizationId} AND ${value} IN (${part(columns.join(", "))})`
+  return rows > 0
 }

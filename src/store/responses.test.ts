@@ -3,10 +3,11 @@ import { openTestDatabase } from "../../test/database.ts"
 import { givenOrganization, nextId } from "../../test/store/conformance-fixtures.ts"
 import { updateOrganization } from "./organizations.ts"
 import {
+  deleteStoredResponse,
   findConversation,
   findStoredItems,
   findStoredResponse,
-  insertStoredResponse,
+  saveStoredResponse,
   purgeStoredResponses,
 } from "./responses.ts"
 import type { Database } from "./sql.ts"
@@ -33,10 +34,10 @@ async function given(
   const item = { id: `item_${id}`, item: "{}" }
   // Text that jsonb would refuse comes back as it was.
   const body = String.raw`{"text":"\u0000"}`
-  await insertStoredResponse(
+  await saveStoredResponse(
     database,
     { id, organizationId, previousId, body, input: "[]", pieces: null, createdAt },
-    [item],
+    { items: [item], hasBegun: false },
   )
   return id
 }
@@ -67,9 +68,7 @@ test("purging really deletes what is past the retention of now, with its items, 
   await purgeStoredResponses(database, now)
   const rows = await row({ id: text }).all(
     database,
-    "SELECT id FROM stored_responses WHERE organization_id = $1",
-    [id],
-  )
+  )`SELECT id FROM stored_responses WHERE organization_id = ${id}`
   expect(rows.map((row) => row.id)).toEqual([fresh])
   const items = await database.query("SELECT id FROM stored_response_items WHERE response_id = $1", [old])
   expect(items).toEqual([])
@@ -85,4 +84,21 @@ test("a conversation comes oldest first, and not at all when a part of it is gon
   expect(found?.map((one) => one.id)).toEqual([first, second, third])
   const orphan = await given(id, daysAgo(1), "resp_gone")
   expect(await findConversation(database, id, orphan, now)).toBeNull()
+})
+
+test("one that was stored when it began is ended in its place, and not stored again once it was deleted", async () => {
+  const organizationId = await organization()
+  const createdAt = daysAgo(1)
+  const id = await given(organizationId, createdAt)
+  const end = async (): Promise<boolean> =>
+    await saveStoredResponse(
+      database,
+      { id, organizationId, previousId: null, body: "ended", input: "[]", pieces: "[]", createdAt },
+      { items: [{ id: `end_${id}`, item: "{}" }], hasBegun: true },
+    )
+  expect(await end()).toBe(true)
+  expect(await findStoredResponse(database, organizationId, id, now)).toMatchObject({ body: "ended" })
+  await deleteStoredResponse(database, organizationId, id)
+  expect(await end()).toBe(false)
+  expect(await findStoredResponse(database, organizationId, id, now)).toBeNull()
 })

@@ -1,5 +1,7 @@
 /** Stored responses: kept as long as their organization says, found by id, and by the items in them. */
-import { type RowOf, integer, row, text, timestamp } from "./rows.ts"
+import { Fault } from "../contract/errors.ts"
+import { countWithinBytes } from "./pages.ts"
+import { type RowOf, integer, row, text, timestamp, part, run, fragment, runCounted } from "./rows.ts"
 import type { Database, Sql } from "./sql.ts"
 
 /** What the contract keeps when an organization says nothing. */
@@ -7,6 +9,10 @@ export const storedDaysDefault = 30
 
 /** Longer conversations are not put together from stored responses. */
 const chainLengthMax = 1000
+/** Of a conversation, and of what one request refers to, as it is stored; a request that brings more is not stored. */
+export const conversationBytesMax = 16 * 1024 * 1024
+/** Characters of what is stored of one request: it is stored twice, with the response and each item by its id. */
+export const storedCharactersMax = conversationBytesMax / 2
 
 const StoredResponse = row({
   id: text,
@@ -22,60 +28,95 @@ const StoredResponse = row({
 })
 export type StoredResponse = RowOf<typeof StoredResponse>
 
-const StoredItem = row({
-  id: text,
-  item: text,
-})
+/** Of a page; in so many bytes no more values fit than one request may have. */
+const bodyPageBytesMax = 256 * 1024
+
+const StoredItem = row({ id: text, item: text })
 type StoredItem = RowOf<typeof StoredItem>
 
 /** Whether a row is within the retention that its organization has now, not the one it had then. */
-const kept = (table: string, now: string): string =>
-  `EXISTS (SELECT 1 FROM organizations o WHERE o.id = ${table}.organization_id AND o.deleted_at IS NULL
-     AND ${table}.created_at > ${now}::timestamptz
-       - make_interval(days => coalesce(o.stored_responses_days, ${storedDaysDefault})))`
+/** By `since` of a row that is called r. */
+export const kept = (now: Date, since: "created_at" | "used_at" = "created_at") =>
+  fragment`EXISTS (SELECT 1 FROM organizations o WHERE o.id = r.organization_id AND o.deleted_at IS NULL
+    AND r.${part(since)} > ${now}::timestamptz
+      - make_interval(days => coalesce(o.stored_responses_days, ${storedDaysDefault}::int)))`
 
-export async function insertStoredResponse(
+/** Of one that was stored when it began, its end; false where it was deleted meanwhile, or its organization stores none any more. */
+export async function saveStoredResponse(
   database: Database,
   response: StoredResponse,
-  items: readonly StoredItem[],
-): Promise<void> {
-  await database.transaction(async (sql) => {
-    await sql.query(
-      `INSERT INTO stored_responses (id, organization_id, previous_id, body, input, pieces, created_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-      [
-        response.id,
-        response.organizationId,
-        response.previousId,
-        response.body,
-        response.input,
-        response.pieces,
-        response.createdAt,
-      ],
-    )
-    for (const { id, item } of items)
-      await sql.query(
-        `INSERT INTO stored_response_items (id, response_id, organization_id, item) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (id) DO NOTHING`,
-        [id, response.id, response.organizationId, item],
-      )
+  { items, hasBegun }: { readonly items: readonly StoredItem[]; readonly hasBegun: boolean },
+): Promise<boolean> {
+  const { id, organizationId, previousId, body, input, pieces, createdAt } = response
+  return await database.transaction(async (sql) => {
+    const saved = hasBegun
+      ? await runCounted(sql)`UPDATE stored_responses SET body = ${body}, pieces = ${pieces}
+          WHERE id = ${id} AND organization_id = ${organizationId} RETURNING id`
+      : await runCounted(
+          sql,
+        )`INSERT INTO stored_responses (id, organization_id, previous_id, body, input, pieces,
+            created_at)
+          VALUES (${id}, ${organizationId}, ${previousId}, ${body}, ${input}, ${pieces}, ${createdAt})
+          RETURNING id`
+    if (saved === 0) return false
+    await run(sql)`INSERT INTO stored_response_items (id, response_id, organization_id, item)
+      SELECT i.id, ${id}, ${organizationId}, i.item
+      FROM unnest(${items.map((one) => one.id)}::text[], ${items.map(({ item }) => item)}::text[]) AS i (id, item)
+      ON CONFLICT (id) DO NOTHING`
+    return true
   })
 }
 
-export function findStoredResponse(
+/** False where it is not there any more. */
+export const updateStoredBody = async (
   sql: Sql,
-  organizationId: string,
-  id: string,
-  now: Date,
-): Promise<StoredResponse | null> {
-  return StoredResponse.first(
-    sql,
-    `SELECT r.* FROM stored_responses r WHERE r.organization_id = $1 AND r.id = $2 AND ${kept("r", "$3")}`,
-    [organizationId, id, now],
-  )
+  { organizationId, id, body }: Pick<StoredResponse, "organizationId" | "id" | "body">,
+): Promise<boolean> =>
+  (await runCounted(sql)`UPDATE stored_responses SET body = ${body}
+    WHERE id = ${id} AND organization_id = ${organizationId} RETURNING id`) > 0
+
+export const findStoredResponse = (sql: Sql, organizationId: string, id: string, now: Date) =>
+  StoredResponse.first(sql)`SELECT r.* FROM stored_responses r
+    WHERE r.organization_id = ${organizationId} AND r.id = ${id} AND ${kept(now)}`
+
+interface StoredPage {
+  readonly limit: number
+  readonly order: "asc" | "desc"
+  readonly after?: string | undefined
+  /** Of the ids. */
+  readonly prefix: string
+  readonly now: Date
 }
 
-const ChainedResponse = row({ ...StoredResponse.columns, depth: integer })
+const ListedResponse = row({ id: text, bytes: integer })
+const StoredBody = row({ id: text, body: text })
+
+/** By id, which grows with time; a page of large ones ends early. */
+export async function pageStoredBodies(
+  sql: Sql,
+  organizationId: string,
+  { limit, order, after = "", prefix, now }: StoredPage,
+): Promise<{ readonly items: readonly RowOf<typeof StoredBody>[]; readonly hasMore: boolean }> {
+  const beyond = part(order === "asc" ? ">" : "<")
+  const listed = await ListedResponse.all(
+    sql,
+  )`SELECT r.id, octet_length(r.body) AS bytes FROM stored_responses r
+    WHERE r.organization_id = ${organizationId} AND starts_with(r.id, ${prefix}) AND ${kept(now)}
+      AND (${after} = '' OR r.id ${beyond} ${after})
+    ORDER BY r.id ${part(order)} LIMIT ${limit + 1}`
+  const shown = countWithinBytes(
+    listed.slice(0, limit).map(({ bytes }) => bytes),
+    bodyPageBytesMax,
+  )
+  const ids = listed.slice(0, shown).map(({ id }) => id)
+  const items = await StoredBody.all(sql)`SELECT id, body FROM stored_responses
+    WHERE id = ANY(${ids}::text[]) ORDER BY id ${part(order)}`
+  return { items, hasMore: listed.length > shown }
+}
+
+const Link = row({ id: text, previousId: text.nullable(), bytes: integer })
+
+const link = fragment`r.id, r.previous_id, r.organization_id, r.created_at, octet_length(r.body) + octet_length(r.input) AS bytes`
 
 /** A response and all before it, oldest first; null when one of them is missing or too old. */
 export async function findConversation(
@@ -84,62 +125,76 @@ export async function findConversation(
   id: string,
   now: Date,
 ): Promise<StoredResponse[] | null> {
-  const chain = await ChainedResponse.all(
-    sql,
-    `WITH RECURSIVE chain AS (
-       SELECT r.*, 0 AS depth FROM stored_responses r WHERE r.organization_id = $1 AND r.id = $2
-       UNION ALL
-       SELECT r.*, chain.depth + 1 FROM stored_responses r JOIN chain ON r.id = chain.previous_id
-       WHERE r.organization_id = $1 AND chain.depth < ${chainLengthMax}
-     )
-     SELECT c.* FROM chain c WHERE ${kept("c", "$3")} ORDER BY depth DESC`,
-    [organizationId, id, now],
+  const chain = await Link.all(sql)`WITH RECURSIVE chain AS (
+      SELECT ${link}, 0 AS depth FROM stored_responses r
+      WHERE r.organization_id = ${organizationId} AND r.id = ${id}
+      UNION ALL
+      SELECT ${link}, chain.depth + 1 FROM stored_responses r JOIN chain ON r.id = chain.previous_id
+      WHERE r.organization_id = ${organizationId} AND chain.depth < ${chainLengthMax}
+    )
+    SELECT r.id, r.previous_id, r.bytes FROM chain r WHERE ${kept(now)} ORDER BY depth DESC`
+  // One that is missing is named by the one after it.
+  const isWhole = chain.every(({ previousId }, at) => previousId === (chain[at - 1]?.id ?? null))
+  if (chain.at(-1)?.id !== id || !isWhole) return null
+  checkBytes(
+    chain.map(({ bytes }) => bytes),
+    "previous_response_id",
   )
-  const oldest = chain[0]
-  if (!oldest || oldest.previousId !== null || oldest.depth !== chain.length - 1) return null
-  return chain
+  const ids = chain.map((one) => one.id)
+  const found = await StoredResponse.all(sql)`SELECT * FROM stored_responses WHERE id = ANY(${ids}::text[])`
+  const byId = new Map(found.map((response) => [response.id, response]))
+  const responses = ids.flatMap((one) => byId.get(one) ?? [])
+  return responses.length === ids.length ? responses : null
 }
 
+/** What is stored is small beside what it may be put together to. */
+function checkBytes(bytes: readonly number[], param: string): void {
+  const sum = bytes.reduce((total, one) => total + one, 0)
+  if (sum <= conversationBytesMax) return
+  throw new Fault(
+    "context_length_exceeded",
+    `Cannot use what is stored: the conversation would have ${sum} bytes; at most ${conversationBytesMax} are put together`,
+    { param },
+  )
+}
+
+const ItemSize = row({ id: text, bytes: integer })
+
+/** Each once; together they have no more than the most bytes, each counted as often as it is named. */
 export async function findStoredItems(
   sql: Sql,
   organizationId: string,
   ids: readonly string[],
   now: Date,
 ): Promise<StoredItem[]> {
-  return await StoredItem.all(
-    sql,
-    `SELECT i.id, i.item FROM stored_response_items i JOIN stored_responses r ON r.id = i.response_id
-     WHERE i.organization_id = $1 AND i.id = ANY($2::text[]) AND ${kept("r", "$3")}`,
-    [organizationId, ids, now],
+  const named = fragment`FROM stored_response_items i JOIN stored_responses r ON r.id = i.response_id
+    WHERE i.organization_id = ${organizationId} AND i.id = ANY(${ids}::text[]) AND ${kept(now)}`
+  const sizes = await ItemSize.all(sql)`SELECT i.id, octet_length(i.item) AS bytes ${named}`
+  const byId = new Map(sizes.map(({ id, bytes }) => [id, bytes]))
+  checkBytes(
+    ids.map((id) => byId.get(id) ?? 0),
+    "input",
   )
+  return await StoredItem.all(sql)`SELECT i.id, i.item ${named}`
 }
 
 /** Returns whether there was one. */
-export async function deleteStoredResponse(sql: Sql, organizationId: string, id: string): Promise<boolean> {
-  const rows = await sql.query(
-    "DELETE FROM stored_responses WHERE organization_id = $1 AND id = $2 RETURNING id",
-    [organizationId, id],
-  )
-  return rows.length > 0
-}
+export const deleteStoredResponse = async (sql: Sql, organizationId: string, id: string) =>
+  (await runCounted(sql)`DELETE FROM stored_responses
+    WHERE organization_id = ${organizationId} AND id = ${id} RETURNING id`) > 0
 
-/** Deletes all that an organization has stored. */
+/** Deletes all that an organization has stored, conversations too. */
 export async function deleteStoredResponses(sql: Sql, organizationId: string): Promise<void> {
-  await sql.query("DELETE FROM stored_responses WHERE organization_id = $1", [organizationId])
+  await run(sql)`DELETE FROM conversations WHERE organization_id = ${organizationId}`
+  await run(sql)`DELETE FROM stored_responses WHERE organization_id = ${organizationId}`
 }
 
 const purgedMax = 1000
 
 /** Deletes responses past their organization's retention, some at a time; returns how many. */
-export async function purgeStoredResponses(sql: Sql, now: Date): Promise<number> {
-  const rows = await sql.query(
-    `DELETE FROM stored_responses WHERE id IN (
-       SELECT r.id FROM stored_responses r WHERE NOT ${kept("r", "$1")} LIMIT ${purgedMax}
-     ) RETURNING id`,
-    [now],
-  )
-  return rows.length
-}
+export const purgeStoredResponses = (sql: Sql, now: Date) =>
+  runCounted(sql)`DELETE FROM stored_responses WHERE id IN (
+    SELECT r.id FROM stored_responses r WHERE NOT ${kept(now)} LIMIT ${purgedMax}) RETURNING id`
 
 const channel = "umpire_responses"
 
@@ -151,75 +206,40 @@ export interface CancellationMessage {
 }
 
 /** Asks, or asks again. */
-export async function requestCancellation(
-  sql: Sql,
-  responseId: string,
-  organizationId: string,
-): Promise<void> {
-  await sql.query(
-    `WITH asked AS (
-       INSERT INTO response_cancellations (response_id, organization_id, requested_at)
-       VALUES ($1, $2, statement_timestamp()) ON CONFLICT (response_id, organization_id) DO NOTHING
-     )
-     SELECT pg_notify('${channel}', $3)`,
-    [responseId, organizationId, `cancel:${responseId}:${organizationId}`],
-  )
-}
+export const requestCancellation = (sql: Sql, responseId: string, organizationId: string) =>
+  run(sql)`WITH asked AS (
+      INSERT INTO response_cancellations (response_id, organization_id, requested_at)
+      VALUES (${responseId}, ${organizationId}, statement_timestamp())
+      ON CONFLICT (response_id, organization_id) DO NOTHING
+    )
+    SELECT pg_notify('${part(channel)}', ${`cancel:${responseId}:${organizationId}`})`
 
 /** Does nothing where it was not asked for. */
-export async function answerCancellation(
-  sql: Sql,
-  responseId: string,
-  organizationId: string,
-  body: string,
-): Promise<void> {
-  await sql.query(
-    `WITH answered AS (
-       UPDATE response_cancellations SET body = $3
-       WHERE response_id = $1 AND organization_id = $2 AND body IS NULL RETURNING response_id
-     )
-     SELECT pg_notify('${channel}', $4) FROM answered`,
-    [responseId, organizationId, body, `cancelled:${responseId}:${organizationId}`],
-  )
-}
+export const answerCancellation = (sql: Sql, responseId: string, organizationId: string, body: string) =>
+  run(sql)`WITH answered AS (
+      UPDATE response_cancellations SET body = ${body}
+      WHERE response_id = ${responseId} AND organization_id = ${organizationId} AND body IS NULL
+      RETURNING response_id
+    )
+    SELECT pg_notify('${part(channel)}', ${`cancelled:${responseId}:${organizationId}`}) FROM answered`
 
 /** The response as it was cancelled, once: its text stays no longer than that. Null as long as no gateway answers. */
-export async function takeCancelled(
-  sql: Sql,
-  responseId: string,
-  organizationId: string,
-): Promise<string | null> {
-  return await text.first(
-    sql,
-    `DELETE FROM response_cancellations WHERE response_id = $1 AND organization_id = $2 AND body IS NOT NULL
-     RETURNING body`,
-    [responseId, organizationId],
-  )
-}
+export const takeCancelled = (sql: Sql, responseId: string, organizationId: string) =>
+  text.first(sql)`DELETE FROM response_cancellations
+    WHERE response_id = ${responseId} AND organization_id = ${organizationId} AND body IS NOT NULL
+    RETURNING body`
 
 /** Asks no longer: a late answer is not written. */
-export async function withdrawCancellation(
-  sql: Sql,
-  responseId: string,
-  organizationId: string,
-): Promise<void> {
-  await sql.query("DELETE FROM response_cancellations WHERE response_id = $1 AND organization_id = $2", [
-    responseId,
-    organizationId,
-  ])
-}
+export const withdrawCancellation = (sql: Sql, responseId: string, organizationId: string) =>
+  run(sql)`DELETE FROM response_cancellations
+    WHERE response_id = ${responseId} AND organization_id = ${organizationId}`
 
 /** Removes at most `limit` that a gateway asked for and no longer waits for, as when it was killed; returns how many. */
-export async function purgeCancellations(sql: Sql, limit: number): Promise<number> {
-  const removed = await sql.query(
-    `DELETE FROM response_cancellations WHERE (response_id, organization_id) IN
-       (SELECT response_id, organization_id FROM response_cancellations
-        WHERE requested_at < statement_timestamp() - interval '1 minute' LIMIT $1 FOR UPDATE SKIP LOCKED)
-     RETURNING response_id`,
-    [limit],
-  )
-  return removed.length
-}
+export const purgeCancellations = (sql: Sql, limit: number) =>
+  runCounted(sql)`DELETE FROM response_cancellations WHERE (response_id, organization_id) IN
+      (SELECT response_id, organization_id FROM response_cancellations
+       WHERE requested_at < statement_timestamp() - interval '1 minute' LIMIT ${limit} FOR UPDATE SKIP LOCKED)
+    RETURNING response_id`
 
 export function listenToCancellations(
   database: Database,

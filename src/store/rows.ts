@@ -7,32 +7,89 @@ import type { z } from "zod"
 import { type Page, type PageRequest, toPage } from "./pages.ts"
 import type { Sql, SqlRow, SqlValue } from "./sql.ts"
 
-/** What runs statements and reads their rows. */
+/** Text of a statement that stands in another where otherwise a value would; it may have values of its own. */
+class Part {
+  readonly texts: readonly string[]
+  readonly given: readonly SqlValue[]
+
+  constructor(texts: readonly string[], given: readonly SqlValue[] = []) {
+    this.texts = texts
+    this.given = given
+  }
+}
+
+export const fragment = (texts: TemplateStringsArray, ...given: readonly SqlValue[]): Part =>
+  new Part(texts, given)
+
+/** One after the other; what is not there is left out. */
+export function joined(parts: readonly (Part | false | undefined)[]): Part {
+  const found = parts.filter((one) => one instanceof Part)
+  return new Part(["", ...found.map(() => " ")], found)
+}
+
+/** Text as it is: never what a caller gave. */
+export const part = (text: string): Part => new Part([text])
+
+/** A statement, with its values in their places: each becomes a parameter. */
+type Statement<Result> = (texts: TemplateStringsArray, ...given: readonly SqlValue[]) => Result
+
+/** The text with $1-style parameters, whose values are added to the values. */
+const textOf = (texts: readonly string[], given: readonly SqlValue[], values: SqlValue[]): string =>
+  String.raw(
+    { raw: texts },
+    ...given.map((one) =>
+      one instanceof Part ? textOf(one.texts, one.given, values) : `$${values.push(one)}`,
+    ),
+  )
+
+const statement =
+  <Result>(
+    runs: (text: string, values: readonly SqlValue[]) => Result,
+    before: readonly SqlValue[] = [],
+  ): Statement<Result> =>
+  (texts, ...given) => {
+    const values = [...before]
+    return runs(textOf(texts, given, values), values)
+  }
+
+/** Runs a statement whose rows are not looked at. */
+export const run = (sql: Sql): Statement<Promise<void>> =>
+  statement(async (text, values) => void (await sql.query(text, values)))
+
+/** The same; answers how many rows there are. */
+export const runCounted = (sql: Sql): Statement<Promise<number>> =>
+  statement(async (text, values) => (await sql.query(text, values)).length)
+
+/** What runs statements and reads their rows: ``text.all(sql)`SELECT name FROM users WHERE id = ${id}` ``. */
 abstract class Reader<Item> {
   abstract readRow(given: SqlRow): Item
 
-  async all(sql: Sql, text: string, values: readonly SqlValue[] = []): Promise<Item[]> {
-    return this.readAll(await sql.query(text, values))
+  all(sql: Sql): Statement<Promise<Item[]>> {
+    return statement(async (text, values) => this.readAll(await sql.query(text, values)))
   }
 
   readAll(given: readonly SqlRow[]): Item[] {
     return given.map((one) => this.readRow(one))
   }
 
-  async first(sql: Sql, text: string, values: readonly SqlValue[] = []): Promise<Item | null> {
-    const [given] = await sql.query(text, values)
-    return given === undefined ? null : this.readRow(given)
+  first(sql: Sql): Statement<Promise<Item | null>> {
+    return statement(async (text, values) => {
+      const [given] = await sql.query(text, values)
+      return given === undefined ? null : this.readRow(given)
+    })
   }
 
   /** For a statement that always answers a row. */
-  async one(sql: Sql, text: string, values: readonly SqlValue[] = []): Promise<Item> {
-    const [given] = await sql.query(text, values)
-    if (given === undefined) throw new Error("Cannot read a row: the statement answered none")
-    return this.readRow(given)
+  one(sql: Sql): Statement<Promise<Item>> {
+    return statement(async (text, values) => {
+      const [given] = await sql.query(text, values)
+      if (given === undefined) throw new Error("Cannot read a row: the statement answered none")
+      return this.readRow(given)
+    })
   }
 }
 
-/** What a column holds. By itself it reads statements with that one column: `integer.one(sql, "SELECT count(*) ...")`. */
+/** What a column holds. By itself it reads statements with that one column: ``integer.one(sql)`SELECT count(*) ...` ``. */
 export class Column<Value> extends Reader<Value> {
   /** Only its type is used. */
   declare readonly value: Value
@@ -182,20 +239,21 @@ export class Row<C extends Columns> extends Reader<Fields<C>> {
     return record as Fields<C>
   }
 
-  /** A page of what is selected, newest first: ids grow with time. */
-  async page(
-    sql: Sql,
-    { text: selected, values, idColumn = "id" }: Selection,
-    { cursor, limit }: PageRequest,
-  ): Promise<Page<Fields<C>>> {
-    const [cursorPlace, limitPlace] = [`$${values.length + 1}`, `$${values.length + 2}`]
-    const found = await sql.query(
-      `${selected} AND (${cursorPlace}::text IS NULL OR ${idColumn} < ${cursorPlace})
-       ORDER BY ${idColumn} DESC LIMIT ${limitPlace}`,
-      [...values, cursor ?? null, limit + 1],
-    )
-    const { items, nextCursor } = toPage(found, limit, ({ id }) => String(id))
-    return { items: this.readAll(items), nextCursor }
+  /**
+   * A page of what the statement selects, newest first: ids grow with time. It ends in its conditions; one with OR stands in
+   * parentheses.
+   */
+  page(sql: Sql, { cursor, limit }: PageRequest, idColumn = "id"): Statement<Promise<Page<Fields<C>>>> {
+    return statement(async (text, values) => {
+      const [cursorPlace, limitPlace] = [`$${values.length + 1}`, `$${values.length + 2}`]
+      const found = await sql.query(
+        `${text} AND (${cursorPlace}::text IS NULL OR ${idColumn} < ${cursorPlace})
+         ORDER BY ${idColumn} DESC LIMIT ${limitPlace}`,
+        [...values, cursor ?? null, limit + 1],
+      )
+      const { items, nextCursor } = toPage(found, limit, ({ id }) => String(id))
+      return { items: this.readAll(items), nextCursor }
+    })
   }
 }
 
@@ -208,13 +266,15 @@ export class Table<C extends Columns> extends Row<C> {
     this.name = name
   }
 
-  /** `where` is a condition with $1-style parameters; here it may end in an order, a limit or a lock. */
-  find(sql: Sql, where: string, values: readonly SqlValue[]): Promise<Fields<C> | null> {
-    return this.first(sql, `SELECT * FROM ${this.name} WHERE ${where}`, values)
+  /** The statement is a condition; here it may end in an order, a limit or a lock. */
+  find(sql: Sql): Statement<Promise<Fields<C> | null>> {
+    return statement((where, values) => this.#read(sql, `SELECT * FROM ${this.name} WHERE ${where}`, values))
   }
 
-  list(sql: Sql, where: string, values: readonly SqlValue[]): Promise<Fields<C>[]> {
-    return this.all(sql, `SELECT * FROM ${this.name} WHERE ${where}`, values)
+  list(sql: Sql): Statement<Promise<Fields<C>[]>> {
+    return statement(async (where, values) =>
+      this.readAll(await sql.query(`SELECT * FROM ${this.name} WHERE ${where}`, values)),
+    )
   }
 
   /** A row that exists already is an SqlError. */
@@ -228,25 +288,35 @@ export class Table<C extends Columns> extends Row<C> {
   insertIfNew(sql: Sql, fields: Given<C>, onConflict: string): Promise<Fields<C> | null> {
     const { names, values } = this.#written(fields)
     const places = names.map((_, index) => `$${index + 1}`)
-    return this.first(
+    return this.#read(
       sql,
       `INSERT INTO ${this.name} (${names.join(", ")}) VALUES (${places.join(", ")}) ${onConflict} RETURNING *`,
       values,
     )
   }
 
-  update(sql: Sql, { where, whereValues, changes, also }: Update<C>): Promise<Fields<C> | null> {
+  /** Changes that are undefined leave a field as it is; null is a value. `also` are further assignments. */
+  update(sql: Sql, changes: Given<C>, also?: string): Statement<Promise<Fields<C> | null>> {
     const { names, values } = this.#written(changes)
-    const assignments = names.map((name, index) => `${name} = $${whereValues.length + index + 1}`)
+    const assignments = names.map((name, index) => `${name} = $${index + 1}`)
     if (also !== undefined) assignments.push(also)
-    return this.first(sql, `UPDATE ${this.name} SET ${assignments.join(", ")} WHERE ${where} RETURNING *`, [
-      ...whereValues,
-      ...values,
-    ])
+    return statement(
+      (where, all) =>
+        this.#read(sql, `UPDATE ${this.name} SET ${assignments.join(", ")} WHERE ${where} RETURNING *`, all),
+      values,
+    )
   }
 
-  count(sql: Sql, where: string, values: readonly SqlValue[]): Promise<number> {
-    return integer.one(sql, `SELECT count(*) FROM ${this.name} WHERE ${where}`, values)
+  count(sql: Sql): Statement<Promise<number>> {
+    return statement(async (where, values) => {
+      const [row = {}] = await sql.query(`SELECT count(*) FROM ${this.name} WHERE ${where}`, values)
+      return integer.readRow(row)
+    })
+  }
+
+  async #read(sql: Sql, text: string, values: readonly SqlValue[]): Promise<Fields<C> | null> {
+    const [row] = await sql.query(text, values)
+    return row === undefined ? null : this.readRow(row)
   }
 
   #written(fields: Given<C>): { readonly names: string[]; readonly values: SqlValue[] } {
@@ -261,21 +331,4 @@ export class Table<C extends Columns> extends Row<C> {
       }),
     }
   }
-}
-
-interface Update<C extends Columns> {
-  readonly where: string
-  readonly whereValues: readonly SqlValue[]
-  /** Fields that are undefined stay as they are; null is a value. */
-  readonly changes: Given<C>
-  /** Further assignments, such as `version = version + 1`. */
-  readonly also?: string
-}
-
-interface Selection {
-  /** Ends in its conditions, with $1-style parameters; one with OR stands in parentheses. */
-  readonly text: string
-  readonly values: readonly SqlValue[]
-  /** The column of the id, where several tables have one. */
-  readonly idColumn?: string
 }

@@ -76,7 +76,7 @@ export async function openSharedRateLimiter(deps: SharedRateLimiterDeps): Promis
   return limiter
 }
 
-export class SharedRateLimiter implements RateLimits {
+class SharedRateLimiter implements RateLimits {
   readonly #deps: SharedRateLimiterDeps
   readonly #mirror: RateLimiter
   readonly #buckets = new Map<string, Bucket>()

@@ -1,4 +1,6 @@
 /** The SQL port: one dialect (PostgreSQL), two implementations (PGlite in a worker, PostgreSQL through pg). */
+import { Fault } from "../contract/errors.ts"
+
 /**
  * bigint columns come back as bigint, numeric and date as string, timestamptz as Date, jsonb parsed, bytea as Uint8Array.
  * As a parameter, a list is a PostgreSQL array and any other plain object is JSON; a JSON list must be passed as JSON text.
@@ -55,9 +57,16 @@ export interface Database extends Sql {
   close(): Promise<void>
 }
 
+/** When an outage may be over, as clients are told. */
+const retryAfterMs = 5_000
+
 /** The database cannot be reached or cannot work now. The statement may or may not have taken effect. */
-export class StoreUnavailable extends Error {
+export class StoreUnavailable extends Fault {
   override readonly name = "StoreUnavailable"
+
+  constructor(sentence: string, options: { readonly cause?: unknown } = {}) {
+    super("store_unavailable", sentence, { ...options, retryAfterMs })
+  }
 }
 
 interface SqlErrorFields {

@@ -7,7 +7,7 @@ import { FairTurns } from "../base/fair-queue.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Change } from "./changes.ts"
-import { text } from "./rows.ts"
+import { text, run, runCounted } from "./rows.ts"
 import type { Sql, SqlValue } from "./sql.ts"
 
 export interface Lease {
@@ -26,9 +26,8 @@ export interface WorkSignals {
 }
 
 /** Organizations that have something due: rows as the kind's own SQL says. */
-export function listOrganizations(sql: Sql, rows: string, values: readonly SqlValue[]): Promise<string[]> {
-  return text.all(sql, `SELECT DISTINCT organization_id FROM ${rows}`, values)
-}
+export const listOrganizations = (sql: Sql, rows: SqlValue) =>
+  text.all(sql)`SELECT DISTINCT organization_id FROM ${rows}`
 
 export interface WorkKind<Item> {
   /** As logs name it. */
@@ -202,3 +201,19 @@ export class WorkQueue<Item> {
     }
   }
 }
+
+/** Those of the tasks that are due, and that no other gateway does. */
+export const listDueTasks = (sql: Sql, names: readonly string[], now: Date) =>
+  text.all(sql)`SELECT name FROM unnest(${names}::text[]) AS task(name)
+    LEFT JOIN periodic_tasks t USING (name)
+    WHERE t.due_at IS NULL OR (t.due_at <= ${now} AND (t.held_until IS NULL OR t.held_until <= ${now}))`
+
+/** Returns false when the task is not due or another gateway does it. */
+export const takeTask = async (sql: Sql, name: string, { now, until }: Lease) =>
+  (await runCounted(sql)`INSERT INTO periodic_tasks AS t (name, due_at, held_until)
+    VALUES (${name}, ${now}, ${until})
+    ON CONFLICT (name) DO UPDATE SET held_until = excluded.held_until
+    WHERE t.due_at <= ${now} AND (t.held_until IS NULL OR t.held_until <= ${now}) RETURNING name`) > 0
+
+export const finishTask = (sql: Sql, name: string, dueAt: Date) =>
+  run(sql)`UPDATE periodic_tasks SET due_at = ${dueAt}, held_until = NULL WHERE name = ${name}`

@@ -79,6 +79,29 @@ export const billing: readonly Row[] = [
     request: (places) => ({ path: accountAt(places, "/refills") }),
   },
   {
+    endpoint: `GET ${account}/credit_movements`,
+    ...read,
+    request: (places) => ({ path: accountAt(places, "/credit_movements") }),
+  },
+  ...["pdf", "html"].map((form) => ({
+    endpoint: `GET ${account}/refills/{refill_id}/receipt.${form}`,
+    ...read,
+    request: (places: Places) => ({ path: accountAt(places, `/refills/cp_1/receipt.${form}`) }),
+  })),
+  {
+    endpoint: `GET ${account}/buyer`,
+    ...read,
+    request: (places) => ({ path: accountAt(places, "/buyer") }),
+  },
+  {
+    endpoint: `PUT ${account}/buyer`,
+    ...administered("200"),
+    request: (places) => ({
+      path: accountAt(places, "/buyer"),
+      body: { name: "Ada Ltd", address_lines: ["1 Mill Lane"], tax_number: null },
+    }),
+  },
+  {
     endpoint: `GET ${account}/auto_refill`,
     ...read,
     request: (places) => ({ path: accountAt(places, "/auto_refill") }),

@@ -1,5 +1,15 @@
 /** Who gets which answer: inference, virtual models, and what a service tells of itself. */
-import { type Places, type Request, type Row, administered, inference, open, read } from "./row.ts"
+import { connectedModel } from "../connected-model.ts"
+import {
+  type Places,
+  type Request,
+  type Row,
+  administered,
+  inference,
+  noWorkload,
+  open,
+  read,
+} from "./row.ts"
 
 const inferenceRequest =
   (path: string, body?: unknown) =>
@@ -45,15 +55,46 @@ export const gateway: readonly Row[] = [
     ...inference,
     request: inferenceRequest("/v1/embeddings", { model: "open", input: "Hello" }),
   },
-  ...["/v1/responses/input_tokens", "/v1/responses/compact", "/v1/rerank", "/v1/moderations"].map((path) => ({
+  ...[
+    "/v1/completions",
+    "/v1/responses/input_tokens",
+    "/v1/responses/compact",
+    "/v1/rerank",
+    "/v2/rerank",
+    "/v1/moderations",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+  ].map((path) => ({
     endpoint: `POST ${path}`,
     ...inference,
     request: inferenceRequest(path, {}),
   })),
-  ...["/v1/messages", "/v1/messages/count_tokens"].map((path) => ({
-    endpoint: `POST ${path}`,
+  ...(
+    [
+      ["GET", "/v1/chat/completions"],
+      ["GET", "/v1/chat/completions/{completion_id}"],
+      ["POST", "/v1/chat/completions/{completion_id}", { metadata: {} }],
+      ["DELETE", "/v1/chat/completions/{completion_id}"],
+      ["GET", "/v1/chat/completions/{completion_id}/messages"],
+      ["POST", "/v1/conversations", {}],
+      ["GET", "/v1/conversations/{conversation_id}"],
+      ["POST", "/v1/conversations/{conversation_id}", { metadata: {} }],
+      ["DELETE", "/v1/conversations/{conversation_id}"],
+      ["GET", "/v1/conversations/{conversation_id}/items"],
+      ["POST", "/v1/conversations/{conversation_id}/items", { items: [message] }],
+      ["GET", "/v1/conversations/{conversation_id}/items/{item_id}"],
+      ["DELETE", "/v1/conversations/{conversation_id}/items/{item_id}"],
+      ["POST", "/v1/messages/batches", { requests: [{ custom_id: "a", params: {} }] }],
+      ["GET", "/v1/messages/batches"],
+      ["GET", "/v1/messages/batches/{message_batch_id}"],
+      ["DELETE", "/v1/messages/batches/{message_batch_id}"],
+      ["GET", "/v1/messages/batches/{message_batch_id}/results"],
+      ["POST", "/v1/messages/batches/{message_batch_id}/cancel"],
+    ] as const
+  ).map(([method, path, body]) => ({
+    endpoint: `${method} ${path}`,
     ...inference,
-    request: inferenceRequest(path, {}),
+    request: inferenceRequest(path.replaceAll(/\{\w+\}/g, "x_1"), body),
   })),
   {
     endpoint: "POST /mcp",
@@ -96,6 +137,16 @@ export const gateway: readonly Row[] = [
     request: inferenceRequest("/v1/batches/batch_1"),
   },
   {
+    endpoint: "POST /v1/batches/{batch_id}",
+    ...inference,
+    request: inferenceRequest("/v1/batches/batch_1", { metadata: {} }),
+  },
+  {
+    endpoint: "DELETE /v1/batches/{batch_id}",
+    ...inference,
+    request: inferenceRequest("/v1/batches/batch_1"),
+  },
+  {
     endpoint: "POST /v1/batches/{batch_id}/cancel",
     ...inference,
     request: inferenceRequest("/v1/batches/batch_1/cancel"),
@@ -126,6 +177,11 @@ const virtualModelAt =
 
 export const virtualModels: readonly Row[] = [
   {
+    endpoint: "GET /v1/organizations/{org_id}/cascade_days",
+    ...read,
+    request: ({ org }) => ({ path: `/v1/organizations/${org}/cascade_days?cascade=careful` }),
+  },
+  {
     endpoint: "POST /v1/organizations/{org_id}/models",
     ...administered("200"),
     request: async (places) => {
@@ -148,5 +204,46 @@ export const virtualModels: readonly Row[] = [
     endpoint: "DELETE /v1/organizations/{org_id}/models/{model_id}",
     ...administered("204"),
     request: virtualModelAt(),
+  },
+]
+
+/** Of the operator's organization, whose owners alone connect models, in the console. */
+const ownersInConsole = (done: string) => ({
+  sessions: `${done} ${done} 403 404`,
+  keys: "403 403 403 403",
+  userKeys: "403 403 403",
+  workloads: noWorkload,
+  foreignKey: "403",
+})
+
+export const connectedModels: readonly Row[] = [
+  {
+    endpoint: "GET /v1/organizations/{org_id}/connected_models",
+    ...ownersInConsole("200"),
+    request: ({ org }) => ({ path: `/v1/organizations/${org}/connected_models` }),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/connected_models",
+    ...ownersInConsole("200"),
+    request: async ({ org, connectedModel: make }) => ({
+      path: `/v1/organizations/${org}/connected_models`,
+      // A name that is free.
+      body: { ...connectedModel, sku: `free-${await make()}` },
+    }),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/connected_models/{connected_model_id}/check",
+    ...ownersInConsole("200"),
+    request: async (places) => ({
+      path: `/v1/organizations/${places.org}/connected_models/${await places.connectedModel()}/check`,
+      body: {},
+    }),
+  },
+  {
+    endpoint: "DELETE /v1/organizations/{org_id}/connected_models/{connected_model_id}",
+    ...ownersInConsole("204"),
+    request: async (places) => ({
+      path: `/v1/organizations/${places.org}/connected_models/${await places.connectedModel()}`,
+    }),
   },
 ]

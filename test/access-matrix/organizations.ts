@@ -260,6 +260,61 @@ export const sessions: readonly Row[] = [
     ...sessionOnly("204"),
     request: () => ({ path: "/v1/session/password", body: { password: "long enough" } }),
   },
+  // No mail server is configured here, and no link was made.
+  {
+    endpoint: "POST /v1/session/reset",
+    ...open("404"),
+    request: () => ({ path: "/v1/session/reset", body: { email: "nobody@example.com" } }),
+  },
+  {
+    endpoint: "POST /v1/session/reset/finish",
+    ...open("401"),
+    request: () => ({ path: "/v1/session/reset/finish", body: { link: "none", password: "long enough" } }),
+  },
+  {
+    endpoint: "GET /v1/session/second_factor",
+    ...sessionOnly("200"),
+    request: () => ({ path: "/v1/session/second_factor" }),
+  },
+  {
+    endpoint: "POST /v1/session/second_factor",
+    ...sessionOnly("200"),
+    request: () => ({ path: "/v1/session/second_factor", body: {} }),
+  },
+  ...["confirm", "recovery_codes", "remove"].map((verb) => ({
+    endpoint: `POST /v1/session/second_factor/${verb}`,
+    ...sessionOnly("409"),
+    request: () => ({ path: `/v1/session/second_factor/${verb}`, body: { code: "a-recovery-code" } }),
+  })),
+  {
+    endpoint: "GET /v1/session/passkeys",
+    ...sessionOnly("200"),
+    request: () => ({ path: "/v1/session/passkeys" }),
+  },
+  {
+    endpoint: "POST /v1/session/passkeys/challenge",
+    ...sessionOnly("200"),
+    request: () => ({ path: "/v1/session/passkeys/challenge", body: {} }),
+  },
+  // What no device has made is refused for every caller.
+  {
+    endpoint: "POST /v1/session/passkeys",
+    ...sessionOnly("403"),
+    request: () => ({
+      path: "/v1/session/passkeys",
+      body: { name: "Phone", client_data: "e30", authenticator_data: "e30", public_key: "e30" },
+    }),
+  },
+  {
+    endpoint: "DELETE /v1/session/passkeys/{passkey_id}",
+    ...sessionOnly("404"),
+    request: () => ({ path: "/v1/session/passkeys/pk_1" }),
+  },
+  {
+    endpoint: "POST /v1/session/passkey_challenge",
+    ...open("200"),
+    request: () => ({ path: "/v1/session/passkey_challenge" }),
+  },
   {
     endpoint: "GET /v1/session/options",
     ...open("200"),

@@ -80,6 +80,11 @@ export const questionSets: readonly Row[] = [
     request: setAt("/file"),
   },
   {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/taught",
+    ...read,
+    request: setAt("/taught?version=1"),
+  },
+  {
     endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/examples",
     ...read,
     request: setAt("/examples"),
@@ -124,6 +129,7 @@ export const questionSets: readonly Row[] = [
     { path: "check", body: {} },
     { path: "compare", body: { from: "1" } },
     { path: "next", body: {} },
+    { path: "distil", body: { model: "open", budget_usd: "1", texts: ["Hello"] } },
   ].map(({ path, body }) => ({
     endpoint: `POST /v1/organizations/{org_id}/question_sets/{set_id}/${path}`,
     ...written("200"),
@@ -207,6 +213,11 @@ export const content: readonly Row[] = [
     request: contentAt("/sequences/SEQ/content"),
   },
   {
+    endpoint: "POST /v1/organizations/{org_id}/content/search",
+    ...read,
+    request: contentAt("/content/search", { text: "late" }),
+  },
+  {
     endpoint: "DELETE /v1/organizations/{org_id}/sequences/{seq_id}/content",
     ...administered("204"),
     request: contentAt("/sequences/SEQ/content"),
@@ -220,6 +231,11 @@ export const content: readonly Row[] = [
     endpoint: "GET /v1/organizations/{org_id}/content/export",
     ...administered("200"),
     request: contentAt("/content/export"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/review",
+    ...read,
+    request: contentAt("/review"),
   },
   {
     endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/review",

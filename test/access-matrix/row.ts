@@ -32,6 +32,8 @@ export interface Places {
   readonly guardrail: () => Promise<{ readonly id: string; readonly set: string }>
   /** A virtual model's id. */
   readonly virtualModel: () => Promise<string>
+  /** A connected model's id. */
+  readonly connectedModel: () => Promise<string>
   /** A one-time link of some user. */
   readonly link: () => Promise<string>
 }
@@ -66,7 +68,11 @@ export const sessionRoles: readonly (Role | "outsider")[] = ["primary_owner", "o
 
 export const singlePermissions: readonly Permission[] = ["inference", "api-read", "api-write", "api-admin"]
 
-export const userKeyRoles: readonly Role[] = ["primary_owner", "owner", "member"]
+export const userKeyRoles: readonly ("primary_owner" | "owner" | "member")[] = [
+  "primary_owner",
+  "owner",
+  "member",
+]
 
 export const noWorkload = "403 403 403 403"
 

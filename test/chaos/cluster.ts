@@ -17,8 +17,8 @@ export const outputTokenTicks = 800n
 /** Long beyond any stall of the machine: only what a fault holds for good is to be ended by it. */
 export const requestTimeoutMs = 120_000
 
-const startTimeoutMs = 600_000
-const stopTimeoutMs = 600_000
+const startTimeoutMs = 110_000
+const stopTimeoutMs = 110_000
 const command = join(import.meta.dirname, "..", "..", "bin", "umpire.js")
 
 const regions = [

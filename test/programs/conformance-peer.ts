@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import { parentPort } from "node:worker_threads"
 import { answerHttp } from "../../src/base/peer/http.ts"
 import type { Handlers } from "../../src/base/peer/peer.ts"
-import { servePeer } from "../../src/base/peer/connection.ts"
+import { servePeer } from "../../src/base/peer/serve.ts"
 import { Fault } from "../../src/contract/errors.ts"
 
 export interface ConformanceService {

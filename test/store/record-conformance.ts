@@ -18,7 +18,7 @@ import {
   pageModelAccess,
   updateModelAccess,
 } from "../../src/store/model-access.ts"
-import { findRoutingPolicy, putRoutingPolicy } from "../../src/store/routing-policies.ts"
+import { findRoutingPolicy, putRoutingPolicy } from "../../src/store/organization-snapshot.ts"
 import {
   findSessionPrincipal,
   insertOneTimeLink,

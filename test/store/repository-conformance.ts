@@ -16,16 +16,12 @@ import { testRecords } from "./record-conformance.ts"
 import { findBillingAccount, updateBillingAccount } from "../../src/store/billing-accounts.ts"
 import { listenToChanges, type Change } from "../../src/store/changes.ts"
 import {
-  countKeys,
   findKey,
   findKeyPrincipal,
   insertKey,
-  pageKeys,
-  revokeKey,
+  keys,
   revokeKeysOfMember,
-  rotateKey,
   touchKeys,
-  updateKey,
   type Key,
 } from "../../src/store/keys.ts"
 import { migrate } from "../../src/store/migrate.ts"
@@ -246,44 +242,24 @@ function testKeys(get: Get): void {
     const [mine, other] = [await givenOrganization(database), await givenOrganization(database)]
     const key = await givenKey(database, mine.id)
     expect(await findKey(database, other.id, key.id)).toBeNull()
-    expect(await updateKey(database, other.id, key.id, { name: "stolen", updatedAt: at(1) })).toBeNull()
-    expect(await revokeKey(database, other.id, key.id, at(1))).toBeNull()
+    expect(await keys.find(database, other.id, key.id)).toBeNull()
+    expect(await keys.lock(database, other.id, key.id)).toBeNull()
     expect(await findKey(database, mine.id, key.id)).toEqual(key)
-  })
-
-  test("a rotation keeps the secret before it while there is grace, and only that one", async () => {
-    const { database } = get()
-    const { id: organizationId } = await givenOrganization(database)
-    const { id } = await givenKey(database, organizationId)
-    const graceful = { secretHash: hashOf(2), previousExpiresAt: at(60), updatedAt: at(1) }
-    expect(await rotateKey(database, organizationId, id, graceful)).toMatchObject({
-      secretHash: hashOf(2),
-      previousSecretHash: hashOf(1),
-      previousExpiresAt: at(60),
-      version: 2n,
-    })
-    const abrupt = { secretHash: hashOf(3), previousExpiresAt: null, updatedAt: at(2) }
-    expect(await rotateKey(database, organizationId, id, abrupt)).toMatchObject({
-      secretHash: hashOf(3),
-      previousSecretHash: null,
-      previousExpiresAt: null,
-      version: 3n,
-    })
   })
 
   test("a revoked key stays known, is not listed or counted, and no longer changes", async () => {
     const { database } = get()
     const { id: organizationId } = await givenOrganization(database)
     const [kept, gone] = [await givenKey(database, organizationId), await givenKey(database, organizationId)]
-    expect(await revokeKey(database, organizationId, gone.id, at(4))).toMatchObject({ revokedAt: at(4) })
-    expect(await revokeKey(database, organizationId, gone.id, at(5))).toBeNull()
-    expect(await updateKey(database, organizationId, gone.id, { name: "x", updatedAt: at(5) })).toBeNull()
-    expect(await findKeyPrincipal(database, gone.id)).toMatchObject({ key: { revokedAt: at(4) } })
-    expect(await pageKeys(database, organizationId, { limit: 5 })).toEqual({
+    await keys.remove(database, gone.id, at(4))
+    expect(await keys.lock(database, organizationId, gone.id)).toBeNull()
+    const known = { ...gone, revokedAt: at(4), updatedAt: at(4), version: 2n }
+    expect((await findKeyPrincipal(database, gone.id))?.key).toEqual(known)
+    expect(await keys.page(database, organizationId, { limit: 5 })).toEqual({
       items: [kept],
       nextCursor: null,
     })
-    expect(await countKeys(database, organizationId)).toBe(1)
+    expect(await keys.count(database, organizationId)).toBe(1)
   })
 
   test("who leaves loses the keys of their own in that organization only", async () => {
@@ -295,8 +271,8 @@ function testKeys(get: Get): void {
     await givenKey(database, other.id, userId)
     const ended = await revokeKeysOfMember(database, left.id, userId, at(7))
     expect(ended.map(({ id }) => id)).toEqual([own.id])
-    expect(await countKeys(database, left.id)).toBe(1)
-    expect(await countKeys(database, other.id)).toBe(1)
+    expect(await keys.count(database, left.id)).toBe(1)
+    expect(await keys.count(database, other.id)).toBe(1)
   })
 
   test("pages of keys hold each once, newest first, and end exactly at the last", async () => {
@@ -304,7 +280,7 @@ function testKeys(get: Get): void {
     const { id: organizationId } = await givenOrganization(database)
     const made: string[] = []
     for (let n = 0; n < 4; n++) made.push((await givenKey(database, organizationId)).id)
-    const pages = await readPages((cursor) => pageKeys(database, organizationId, { limit: 2, cursor }))
+    const pages = await readPages((cursor) => keys.page(database, organizationId, { limit: 2, cursor }))
     expect(pages.map((page) => page.map(({ id }) => id))).toEqual([
       [made[3], made[2]],
       [made[1], made[0]],
@@ -390,7 +366,7 @@ function testChanges(get: Get): void {
     })
     await touchKeys(database, new Map([[key.id, at(1)]]))
     await database.query("UPDATE billing_accounts SET balance_ticks = 5 WHERE id = $1", [billingAccountId])
-    await revokeKey(database, organizationId, key.id, at(2))
+    await keys.remove(database, key.id, at(2))
     await insertMembership(database, { organizationId, userId, role: "member", ...times })
     await deleteMembership(database, organizationId, userId)
     await updateBillingAccount(database, billingAccountId, { spendCutoffCents: 5n }, at(2))

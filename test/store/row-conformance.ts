@@ -15,6 +15,9 @@ import {
   table,
   text,
   timestamp,
+  part,
+  fragment,
+  joined,
 } from "../../src/store/rows.ts"
 import { type Get, empty } from "./conformance.ts"
 
@@ -54,11 +57,11 @@ export function testRows(get: Get): void {
     ]
     test.for(read)("a column of %s reads %2$s", async ([, column, value, expected]) => {
       const from = "FROM (VALUES (1::int8), (2::int8)) AS numbers(n)"
-      const statement = `SELECT ${value} AS some_value, 1 AS more ${value.includes("sum") ? from : ""}`
-      expect(await row({ someValue: column }).all(get().database, statement)).toStrictEqual([
+      const statement = part(`SELECT ${value} AS some_value, 1 AS more ${value.includes("sum") ? from : ""}`)
+      expect(await row({ someValue: column }).all(get().database)`${statement}`).toStrictEqual([
         { someValue: expected },
       ])
-      expect(await column.one(get().database, statement)).toStrictEqual(expected)
+      expect(await column.one(get().database)`${statement}`).toStrictEqual(expected)
     })
 
     const refused: readonly [column: Column<unknown>, value: string, problem: string][] = [
@@ -83,25 +86,24 @@ export function testRows(get: Get): void {
     test.for(refused)("%o is refused: %s", async ([column, value, problem]) => {
       const reading = row({ id: text, someValue: column }).all(
         get().database,
-        `SELECT 'a' AS id, ${value} AS some_value`,
-      )
+      )`SELECT 'a' AS id, ${part(value)} AS some_value`
       await expect(reading).rejects.toThrow(`Cannot read a row: the column some_value ${problem}`)
     })
 
     test("a column that the statement does not answer is refused by name", async () => {
       const shape = row({ id: text, createdAt: timestamp.nullable(), note: anyJson })
       const { database } = get()
-      await expect(shape.first(database, "SELECT 'a' AS id, 1 AS note")).rejects.toThrow(
+      await expect(shape.first(database)`SELECT 'a' AS id, 1 AS note`).rejects.toThrow(
         "Cannot read a row: the column created_at is missing",
       )
-      await expect(shape.first(database, "SELECT 'a' AS id, now() AS created_at")).rejects.toThrow(
+      await expect(shape.first(database)`SELECT 'a' AS id, now() AS created_at`).rejects.toThrow(
         "Cannot read a row: the column note is missing",
       )
     })
 
     test("no row is null for `first` and an error for `one`", async () => {
-      expect(await text.first(get().database, "SELECT 'a' WHERE false")).toBeNull()
-      await expect(text.one(get().database, "SELECT 'a' WHERE false")).rejects.toThrow("answered none")
+      expect(await text.first(get().database)`SELECT 'a' WHERE false`).toBeNull()
+      await expect(text.one(get().database)`SELECT 'a' WHERE false`).rejects.toThrow("answered none")
     })
 
     describe("of a table", () => {
@@ -126,13 +128,27 @@ export function testRows(get: Get): void {
         expect(await Thing.insert(database, given)).toStrictEqual(whole)
         expect(await Thing.insertIfNew(database, given, "ON CONFLICT DO NOTHING")).toBeNull()
         const changes = { points: [], limitCents: 5n, note: undefined }
-        const update = { where: "id = $1", whereValues: ["a"], changes, also: "version = version + 1" }
         const changed = { ...whole, points: [], limitCents: 5n, version: 2n }
-        expect(await Thing.update(database, update)).toStrictEqual(changed)
-        expect(await Thing.count(database, "version = $1", [2n])).toBe(1)
-        expect(await Thing.find(database, "id = $1 FOR UPDATE", ["a"])).toStrictEqual(changed)
-        expect(await Thing.find(database, "id = $1", ["b"])).toBeNull()
-        expect(await Thing.list(database, "id >= $1 ORDER BY id", ["a"])).toStrictEqual([changed])
+        expect(await Thing.update(database, changes, "version = version + 1")`id = ${"a"}`).toStrictEqual(
+          changed,
+        )
+        expect(await Thing.count(database)`version = ${2n}`).toBe(1)
+        expect(await Thing.find(database)`id = ${"a"} FOR UPDATE`).toStrictEqual(changed)
+        expect(await Thing.find(database)`id = ${"b"}`).toBeNull()
+        expect(await Thing.list(database)`id >= ${"a"} ORDER BY id`).toStrictEqual([changed])
+      })
+
+      test("a fragment brings its values with it; what is not there is left out", async () => {
+        const { database } = get()
+        const first = fragment`id = ${"a"}`
+        const more = joined([
+          fragment`AND version >= ${1n}`,
+          undefined,
+          false,
+          fragment`AND version <= ${9n}`,
+        ])
+        expect((await Thing.list(database)`${first} ${more} AND owner_ids = ${["x"]}`).length).toBe(1)
+        expect(await Thing.count(database)`NOT (${first}) OR version > ${9n}`).toBe(0)
       })
 
       test("a field that the table does not have is refused", () => {

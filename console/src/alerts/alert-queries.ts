@@ -25,6 +25,17 @@ export const alertOptionsQuery = (org_id: string) =>
 
 const listedMax = 200
 
+/** How many rules fire: an organization has fewer of them than a page holds. */
+export const firingQuery = (org_id: string) =>
+  queryOptions({
+    queryKey: [...rulesKey(org_id), "firing"],
+    refetchInterval: 30_000,
+    queryFn: async () => {
+      const { data } = await api.listAlertRules({ params: { org_id }, query: { limit: listedMax } })
+      return data.filter(({ state, enabled }) => enabled && state === "firing").length
+    },
+  })
+
 /** What rules can be about, and how it is called; what is deleted keeps its id. */
 export function useTargets() {
   const { id: org_id } = useOrganization()

@@ -12,6 +12,7 @@ import type { Webhook } from "../../../src/contract/alerts/webhooks.ts"
 import { api, useWrite } from "../api.ts"
 import { FormDialog } from "../parts/dialog.tsx"
 import { CheckField, SelectField, TextField } from "../parts/field.tsx"
+import { NumberField } from "../parts/number-field.tsx"
 import { Notice } from "../parts/page.tsx"
 import { modelsQuery, useOrganization, useSession } from "../session.ts"
 import { setQuery } from "../sets/set-query.ts"
@@ -22,9 +23,9 @@ import {
   draftOf,
   isComplete,
   newDraft,
+  thresholdField,
   thresholdOf,
   unitNames,
-  whatIsWrong,
   windowOptions,
   withKind,
 } from "./rule-draft.ts"
@@ -138,16 +139,15 @@ function Terms({
   onChange: (change: Partial<RuleDraft>) => void
 }): ReactNode {
   const { threshold, windowMinutes } = alertKindSettings[draft.kind]
-  if (!threshold) return null
+  const field = thresholdField(draft.kind)
+  if (!threshold || !field) return null
   return (
     <div className="grid grid-cols-1 items-start gap-3 sm:grid-cols-2">
-      <TextField
+      <NumberField
+        {...field}
         label={unitNames[threshold.unit]}
-        inputMode="decimal"
-        required
         value={draft.threshold}
-        error={whatIsWrong(draft).threshold}
-        onChange={(event) => onChange({ threshold: event.target.value })}
+        onText={(text) => onChange({ threshold: text })}
       />
       {windowMinutes ? (
         <SelectField

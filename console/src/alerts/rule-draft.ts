@@ -7,7 +7,7 @@ import type {
   TargetField,
 } from "../../../src/contract/alerts/rules.ts"
 import { alertKindSettings } from "../../../src/contract/alerts/rules.ts"
-import { cents, count, percent } from "../parts/format.ts"
+import { type NumberBounds, type NumberKind, numberText, readNumber } from "../parts/typed-number.ts"
 import { windowWords } from "./rule-words.ts"
 
 export interface RuleDraft {
@@ -23,8 +23,13 @@ export interface RuleDraft {
   readonly enabled: boolean
 }
 
-/** By how much a number in the form is larger than the same in the API. */
-const scales = { cents: 0.01, share: 100, ms: 1, psi: 1, days: 1 } as const
+const numberKinds = {
+  cents: "amount",
+  share: "percentage",
+  ms: "whole",
+  psi: "number",
+  days: "whole",
+} as const satisfies Record<string, NumberKind>
 
 export const unitNames = {
   cents: "Threshold, $",
@@ -76,26 +81,23 @@ export function draftOf(rule: AlertRule): RuleDraft {
   }
 }
 
-/** Null: the kind has none. NaN: not a number within the bounds. */
-export function thresholdOf({ kind, threshold }: RuleDraft): number | null {
+/** What its field takes; null where the kind has no threshold. */
+export function thresholdField(kind: AlertKind): { kind: NumberKind; bounds: NumberBounds } | null {
   const bounds = alertKindSettings[kind].threshold
   if (!bounds) return null
-  const typed = threshold.trim().replaceAll(",", "")
-  const value = typed === "" ? Number.NaN : Number(typed) / scales[bounds.unit]
-  const exact = bounds.unit === "cents" ? Math.round(value) : Number(value.toPrecision(12))
-  return exact >= bounds.min && exact <= bounds.max ? exact : Number.NaN
+  const { min, max, unit } = bounds
+  return { kind: numberKinds[unit], bounds: { min, max, required: true } }
 }
 
-export function whatIsWrong(draft: RuleDraft): { readonly threshold: string | null } {
-  const bounds = alertKindSettings[draft.kind].threshold
-  if (!bounds || !Number.isNaN(thresholdOf(draft))) return { threshold: null }
-  const words = { cents, share: percent, ms: count, psi: String, days: count }[bounds.unit]
-  return { threshold: `From ${words(bounds.min)} to ${words(bounds.max)}.` }
+/** Null: the kind has none, or the field says what is wrong. */
+export function thresholdOf({ kind, threshold }: RuleDraft): number | null {
+  const field = thresholdField(kind)
+  return field && readNumber(threshold, field.kind, field.bounds).value
 }
 
 export function isComplete(draft: RuleDraft): boolean {
-  const { required } = alertKindSettings[draft.kind]
-  return whatIsWrong(draft).threshold === null && required.every((field) => draft.target[field])
+  const { required, threshold } = alertKindSettings[draft.kind]
+  return (!threshold || thresholdOf(draft) !== null) && required.every((field) => draft.target[field])
 }
 
 export function channelsOf({ webhookIds, emails }: RuleDraft): AlertChannel[] {
@@ -125,8 +127,5 @@ function defaultThreshold(kind: AlertKind): string {
   return bounds ? inForm(kind, bounds.default) : ""
 }
 
-function inForm(kind: AlertKind, value: number): string {
-  const unit = alertKindSettings[kind].threshold?.unit ?? "ms"
-  if (unit === "cents") return (value / 100).toFixed(2)
-  return String(Number((value * scales[unit]).toPrecision(12)))
-}
+const inForm = (kind: AlertKind, value: number): string =>
+  numberText(value, thresholdField(kind)?.kind ?? "number")

@@ -4,12 +4,14 @@ import { type ReactNode, useState } from "react"
 import {
   type Webhook,
   type WebhookEvent,
+  type WebhookFormat,
   type WebhookWithSecret,
   webhookEvents,
+  webhookFormats,
 } from "../../../src/contract/alerts/webhooks.ts"
 import { api, useWrite } from "../api.ts"
 import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
-import { CheckField, TextField } from "../parts/field.tsx"
+import { CheckField, SelectField, TextField } from "../parts/field.tsx"
 import { RotateDialog } from "../parts/rotate-dialog.tsx"
 import { useOrganization } from "../session.ts"
 import { alertOptionsQuery, alertsKey } from "./alert-queries.ts"
@@ -18,6 +20,26 @@ import { webhookName } from "./rule-words.ts"
 const eventNames: Record<WebhookEvent, string> = {
   "alert.firing": "A rule begins to fire",
   "alert.resolved": "A rule stops firing",
+}
+
+const formatNames: Record<WebhookFormat, string> = {
+  umpire: "Signed JSON, for a program of yours",
+  slack: "Message in Slack",
+  teams: "Message in Microsoft Teams",
+}
+
+const formatHints: Record<WebhookFormat, string> = {
+  umpire: "The event, signed with a secret.",
+  slack: "The URL is that of an incoming webhook of Slack. Who knows it can post there.",
+  teams:
+    "The URL is that of a Teams workflow that posts what a webhook receives. Who knows it can post there.",
+}
+
+/** What chats give out says which of them it is. */
+function formatOfUrl(url: string): WebhookFormat | null {
+  const host = URL.parse(url)?.hostname ?? ""
+  if (host === "hooks.slack.com") return "slack"
+  return /\.(?:webhook\.office\.com|logic\.azure\.com|powerplatform\.com)$/.test(host) ? "teams" : null
 }
 
 export function WebhookDialog({
@@ -34,7 +56,8 @@ export function WebhookDialog({
   const [url, setUrl] = useState(webhook?.url ?? "")
   const [description, setDescription] = useState(webhook?.description ?? "")
   const [events, setEvents] = useState<readonly WebhookEvent[]>(webhook?.events ?? webhookEvents)
-  const body = { url: url.trim(), description: description.trim(), events: [...events] }
+  const [format, setFormat] = useState<WebhookFormat>(webhook?.format ?? "umpire")
+  const body = { url: url.trim(), description: description.trim(), events: [...events], format }
   const write = useWrite(async () => {
     if (!webhook) return onCreated?.(await api.createWebhook({ params: { org_id }, body }))
     await api.updateWebhook({ params: { org_id, webhook_id: webhook.id }, body })
@@ -59,7 +82,17 @@ export function WebhookDialog({
             : "https only, and no private addresses."
         }
         value={url}
-        onChange={(event) => setUrl(event.target.value)}
+        onChange={(event) => {
+          setUrl(event.target.value)
+          setFormat(formatOfUrl(event.target.value.trim()) ?? format)
+        }}
+      />
+      <SelectField
+        label="What it gets"
+        value={format}
+        options={webhookFormats.map((value) => ({ value, label: formatNames[value] }))}
+        hint={formatHints[format]}
+        onChange={(event) => setFormat(event.target.value as WebhookFormat)}
       />
       <TextField
         label="Description (optional)"

@@ -215,6 +215,11 @@ function WebhookTable({
 function WebhookState({ webhook }: { webhook: Webhook }): ReactNode {
   const { enabled, disabled_reason, events, previous_secret_expires_at: grace } = webhook
   const notes = [
+    webhook.format === "umpire"
+      ? null
+      : webhook.format === "slack"
+        ? "As Slack messages"
+        : "As Teams messages",
     disabled_reason === "gone" ? "The receiver answered 410 Gone." : null,
     events.length < webhookEvents.length ? `Only ${events.join(", ")}` : null,
     grace && new Date(grace) > new Date() ? `The old secret signs too until ${moment(grace)}` : null,

@@ -38,7 +38,8 @@ function QuestionChart({
   const given = rows.flatMap(({ answers }) => answers.filter((answer) => answer.name === name))
   const sure = given.flatMap(({ probability }) => (probability === null ? [] : [probability]))
   if (sure.length === 0) return null
-  const groups = [...Map.groupBy(given, ({ answer }) => answer)]
+  // Where a set abstains it gives no answer, as monitoring counts it.
+  const groups = [...Map.groupBy(given, ({ verdict, answer }) => verdict ?? answer)]
     .map(([answer, { length }]) => ({ answer, many: length }))
     .toSorted((a, b) => b.many - a.many)
   const colors = colorsOf(groups.map(({ answer }) => answer))

@@ -1,5 +1,5 @@
 /** One batch: how far it is, and at its end its answers as charts and as a table, its errors, and its files. */
-import { getRouteApi } from "@tanstack/react-router"
+import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useMemo } from "react"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { useWrite } from "../api.ts"
@@ -13,6 +13,7 @@ import { AttemptsLink } from "../requests/log-link.tsx"
 import { useOrganization } from "../session.ts"
 import { saveCsv, saveFile } from "../tables/save-file.ts"
 import { AnswerCharts } from "./answer-charts.tsx"
+import { BatchActions } from "./batch-actions.tsx"
 import { questionName } from "./asked.ts"
 import { readFile } from "./batch-files.ts"
 import { type BatchResults, batchName, isEnded, useBatch, useBatchName, useResults } from "./batch-query.ts"
@@ -23,14 +24,25 @@ import { type ResultRow, joinedLines, resultRows, tokensOf } from "./results.ts"
 const route = getRouteApi("/o/$orgId/batches/$batchId")
 
 export function BatchPage(): ReactNode {
-  const { batchId } = route.useParams()
+  const { orgId, batchId } = route.useParams()
+  const navigate = useNavigate()
   const query = useBatch(batchId)
   const batch = query.data
   return (
     <Page
       title={useBatchName(batch) ?? "Batch"}
       about={batch?.metadata?.["question"]}
-      actions={batch && isEnded(batch) ? <Downloads batch={batch} /> : null}
+      actions={
+        batch ? (
+          <>
+            {isEnded(batch) ? <Downloads batch={batch} /> : null}
+            <BatchActions
+              batch={batch}
+              onDeleted={() => void navigate({ to: "/o/$orgId/batches", params: { orgId } })}
+            />
+          </>
+        ) : null
+      }
     >
       <Loaded query={query} what="the batch">
         {(found) => (

@@ -22,12 +22,18 @@ export const isEvaluation = ({ metadata }: BatchObject): boolean => metadata?.["
 export const givenName = ({ metadata }: BatchObject): string | null => metadata?.["name"] || null
 export const batchName = (batch: BatchObject): string => givenName(batch) ?? batch.id
 
-export function useBatches() {
+export interface BatchFilters {
+  readonly name?: string
+  readonly status?: BatchObject["status"] | "open"
+  readonly kind?: string
+}
+
+export function useBatches(filters: BatchFilters = {}) {
   const { id: orgId } = useOrganization()
   return usePages(
-    [...batchesKey(orgId), "list"],
+    [...batchesKey(orgId), "list", filters],
     async ({ cursor }) => {
-      const query = { limit: pageSize, ...(cursor === undefined ? {} : { after: cursor }) }
+      const query = { ...filters, limit: pageSize, ...(cursor === undefined ? {} : { after: cursor }) }
       const page = await api.listBatches({ query, headers: organizationHeader(orgId) })
       return { data: page.data, next_cursor: page.has_more ? page.last_id : null }
     },
@@ -35,7 +41,7 @@ export function useBatches() {
   )
 }
 
-export const batchQuery = (orgId: string, batch_id: string) =>
+const batchQuery = (orgId: string, batch_id: string) =>
   queryOptions({
     queryKey: [...batchesKey(orgId), "one", batch_id],
     queryFn: async () => await api.getBatch({ params: { batch_id }, headers: organizationHeader(orgId) }),
@@ -53,10 +59,11 @@ const kinds: Readonly<Record<BatchObject["endpoint"], string>> = {
   "/v1/chat/completions": "Chat",
   "/v1/responses": "Responses",
   "/v1/embeddings": "Embeddings",
+  "/v1/messages": "Messages",
 }
 
 /** What the batch asks and of how many lines: for one whose file has expired. */
-export const kindOfBatch = ({ endpoint, request_counts: { total } }: BatchObject): string =>
+const kindOfBatch = ({ endpoint, request_counts: { total } }: BatchObject): string =>
   total === 0 ? kinds[endpoint] : `${kinds[endpoint]}, ${plural(total, "line")}`
 
 /** For people: its own name, that of its input file, or its kind. */

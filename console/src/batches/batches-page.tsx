@@ -6,15 +6,18 @@ import { Button } from "../parts/button.tsx"
 import { ago, moment } from "../parts/format.ts"
 import { MoreButton } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
-import { Table } from "../parts/table.tsx"
+import { Table, actionsColumn } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
+import { BatchActions } from "./batch-actions.tsx"
+import { BatchFilterBar, useBatchFilters } from "./batch-filters.tsx"
 import { givenName, isEvaluation, useBatchName, useBatches } from "./batch-query.ts"
 import { SmallProgress, StatusBadge } from "./batch-status.tsx"
 
 export function BatchesPage(): ReactNode {
   const { id: orgId } = useOrganization()
   const navigate = useNavigate()
-  const batches = useBatches()
+  const { fields, change, filters, isFiltered } = useBatchFilters()
+  const batches = useBatches(filters)
   const create = (
     <Button
       kind="loud"
@@ -28,11 +31,16 @@ export function BatchesPage(): ReactNode {
     <Page
       title="Batches"
       about="Questions about every row of a table, asked in the background. Live requests go first."
-      actions={batches.data?.length ? create : null}
+      actions={batches.data?.length || isFiltered ? create : null}
     >
+      {batches.data?.length || isFiltered ? <BatchFilterBar fields={fields} onChange={change} /> : null}
       <Loaded query={batches} what="batches">
         {(rows) =>
-          rows.length === 0 ? (
+          rows.length === 0 && isFiltered ? (
+            <div className="panel">
+              <Empty icon="search" title="No batch has this name and state" />
+            </div>
+          ) : rows.length === 0 ? (
             <div className="panel">
               <Empty icon="stack" title="No batches yet" action={create}>
                 Upload a table as CSV, TSV or JSON lines, choose what to ask of every row, and see the price
@@ -100,6 +108,7 @@ function BatchTable({ rows }: { rows: readonly BatchObject[] }): ReactNode {
             </span>
           ),
         },
+        actionsColumn(true, (batch: BatchObject) => <BatchActions batch={batch} />),
       ]}
     />
   )

@@ -4,7 +4,7 @@ import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { bytesPerToken } from "../playground/tokens.ts"
 import type { Asked } from "./asked.ts"
 
-export interface Estimate {
+interface Estimate {
   readonly tokens: number
   /** Null where the model is not known. */
   readonly usd: number | null

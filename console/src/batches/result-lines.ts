@@ -124,6 +124,7 @@ function answersOf(
     case "/v1/chat/completions":
     case "/v1/responses":
     case "/v1/embeddings":
+    case "/v1/messages":
       return [{ name: "answer", answer: textOf(endpoint, body), probability: null, score: null }]
   }
 }
@@ -170,6 +171,10 @@ function ofSystemOne(answer: SystemOneAnswer): Decided {
 interface ChatBody {
   readonly choices?: readonly { readonly message?: { readonly content?: string | null } }[]
 }
+interface MessageBody {
+  readonly content?: readonly { readonly text?: string }[]
+}
+
 interface ResponseBody {
   readonly output?: readonly { readonly content?: readonly { readonly text?: string }[] }[]
 }
@@ -181,6 +186,9 @@ function textOf(endpoint: BatchPath, body: Readonly<Record<string, unknown>>): s
   }
   if (endpoint === "/v1/chat/completions")
     return (body as ChatBody).choices?.[0]?.message?.content ?? JSON.stringify(body)
-  const parts = (body as ResponseBody).output?.flatMap(({ content = [] }) => content)
+  const parts =
+    endpoint === "/v1/messages"
+      ? (body as MessageBody).content
+      : (body as ResponseBody).output?.flatMap(({ content = [] }) => content)
   return parts?.map(({ text = "" }) => text).join("") ?? JSON.stringify(body)
 }

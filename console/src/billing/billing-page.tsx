@@ -1,6 +1,7 @@
 /** Billing: the balance, the spend, refills and limits. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useMemo, useState } from "react"
+import { isOwner, mayPay } from "../../../src/contract/access.ts"
 import { type BillingAccount, type UsageSpend, usageSpendRanges } from "../../../src/contract/billing.ts"
 import { api, useWrite } from "../api.ts"
 import { StackedBars } from "../charts/bars.tsx"
@@ -8,16 +9,18 @@ import { useSeriesColors } from "../analytics/series-colors.ts"
 import { ViewLink } from "../analytics/view-link.tsx"
 import { type View, writeView } from "../analytics/view.ts"
 import { Button } from "../parts/button.tsx"
+import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { ago, cents, day, plural, smallDollars } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
-import { useIsOwner, useOrganization } from "../session.ts"
+import { useOrganization } from "../session.ts"
 import { useOpenRequest } from "../shell/open-request.ts"
 import { billingQuery } from "./account.ts"
+import { BuyerPanel } from "./buyer-panel.tsx"
 import { AutoRefillForm, SpendControlsForm } from "./limits.tsx"
-import { Invoices, Purchases } from "./records.tsx"
+import { CreditMovements, Invoices, Purchases } from "./records.tsx"
 import { RefillDialog } from "./refill.tsx"
 import { TagBudgetsPanel } from "./tag-budgets.tsx"
 
@@ -49,7 +52,8 @@ export function BillingPage(): ReactNode {
 }
 
 function Account({ account }: { account: BillingAccount }): ReactNode {
-  const owner = useIsOwner()
+  const { role } = useOrganization()
+  const pays = mayPay(role)
   const cutoff = account.spend_controls?.usage_spend_cutoff
   return (
     <>
@@ -60,22 +64,31 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
         </Notice>
       ) : null}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
-        <Balance account={account} owner={owner} />
+        <Balance account={account} owner={pays} />
         <Spend balanceCents={account.billing_mode === "prepaid" ? account.credit_balance_cents : null} />
       </div>
-      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
-        {account.billing_mode === "prepaid" && account.auto_refill ? (
-          <AutoRefillForm settings={account.auto_refill} owner={owner} />
-        ) : null}
-        {account.spend_controls ? (
-          <SpendControlsForm
-            controls={account.spend_controls}
-            prepaid={account.billing_mode === "prepaid"}
-            owner={owner}
-          />
-        ) : null}
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+        <div className="flex flex-col gap-4">
+          {account.billing_mode === "prepaid" && account.auto_refill ? (
+            <AutoRefillForm
+              key={String(account.has_default_payment_method)}
+              settings={account.auto_refill}
+              canPay={account.has_default_payment_method}
+              owner={pays}
+            />
+          ) : null}
+          {account.spend_controls ? (
+            <SpendControlsForm
+              controls={account.spend_controls}
+              prepaid={account.billing_mode === "prepaid"}
+              owner={pays}
+            />
+          ) : null}
+        </div>
+        <BuyerPanel owner={pays} />
       </div>
-      <TagBudgetsPanel owner={owner} />
+      <TagBudgetsPanel owner={isOwner(role)} />
+      <CreditMovements />
       <Purchases />
       <Invoices />
     </>
@@ -84,7 +97,8 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
 
 function Balance({ account, owner }: { account: BillingAccount; owner: boolean }): ReactNode {
   const [refilling, setRefilling] = useState(false)
-  useOpenRequest(() => owner && setRefilling(true))
+  const canPay = account.has_default_payment_method
+  useOpenRequest(() => owner && canPay && setRefilling(true))
   const refreshes = [["billing", account.id]]
   const params = { billing_account_id: account.id }
   const refresh = useWrite(
@@ -96,8 +110,8 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
     refreshes,
     ({ setup_url }) => setup_url && location.assign(setup_url),
   )
-  const removeMethod = useWrite(async () => await api.deletePaymentMethod({ params }), refreshes)
-  const error: unknown = refresh.error ?? addMethod.error ?? removeMethod.error
+  const [removing, setRemoving] = useState(false)
+  const error: unknown = refresh.error ?? addMethod.error
   const state = states[account.prepaid_entitlement_state]
   return (
     <Panel
@@ -129,25 +143,20 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
         <ErrorNotice error={error} />
         {owner ? (
           <div className="flex flex-wrap gap-2">
-            {account.billing_mode === "prepaid" ? (
+            {account.billing_mode === "prepaid" && canPay ? (
               <Button kind="loud" icon="plus" className="basis-full" onClick={() => setRefilling(true)}>
                 Add credit
               </Button>
             ) : null}
-            {account.has_default_payment_method ? (
-              <Button
-                small
-                className="flex-1"
-                busy={removeMethod.isPending}
-                onClick={() => removeMethod.mutate(undefined)}
-              >
+            {canPay ? (
+              <Button small className="flex-1" onClick={() => setRemoving(true)}>
                 Remove payment method
               </Button>
             ) : (
               <Button
-                small
+                kind="loud"
                 icon="card"
-                className="flex-1"
+                className="basis-full"
                 busy={addMethod.isPending}
                 onClick={() => addMethod.mutate(undefined)}
               >
@@ -167,6 +176,18 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
         ) : null}
       </div>
       {refilling ? <RefillDialog onClose={() => setRefilling(false)} /> : null}
+      {removing ? (
+        <ConfirmDialog
+          title="Remove the payment method?"
+          submit="Remove payment method"
+          act={async () => await api.deletePaymentMethod({ params })}
+          refreshes={refreshes}
+          onClose={() => setRemoving(false)}
+        >
+          {account.payment_method_description}: no credit can be bought until another is added. Automatic
+          refill is turned off with it, and stays off.
+        </ConfirmDialog>
+      ) : null}
     </Panel>
   )
 }

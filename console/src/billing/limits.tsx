@@ -1,20 +1,33 @@
 /** Automatic refill, warnings, and the monthly spend limit. */
 import { Link } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
-import type { AutoRefill, SpendControls } from "../../../src/contract/billing.ts"
+import { type AutoRefill, type SpendControls, thresholdCentsMax } from "../../../src/contract/billing.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
-import { CheckField, TextField } from "../parts/field.tsx"
+import { CheckField } from "../parts/field.tsx"
 import { Form, type FormWrite } from "../parts/form.tsx"
+import { NumberField } from "../parts/number-field.tsx"
 import { Notice, Panel } from "../parts/page.tsx"
+import { numberOf, numberText } from "../parts/typed-number.ts"
 import { useOrganization } from "../session.ts"
-import { toCents, toDollars } from "./dollars.ts"
 
-export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owner: boolean }): ReactNode {
+/** In cents. */
+const thresholdBounds = { min: 1, max: thresholdCentsMax }
+
+export function AutoRefillForm({
+  settings,
+  canPay,
+  owner,
+}: {
+  settings: AutoRefill
+  /** Whether there is a payment method to charge. */
+  canPay: boolean
+  owner: boolean
+}): ReactNode {
   const { billing_account_id } = useOrganization()
   const [enabled, setEnabled] = useState(settings.enabled)
-  const [threshold, setThreshold] = useState(toDollars(settings.threshold_cents))
-  const [target, setTarget] = useState(toDollars(settings.recharge_to_cents))
+  const [threshold, setThreshold] = useState(amountText(settings.threshold_cents))
+  const [target, setTarget] = useState(amountText(settings.recharge_to_cents))
   const write = useWrite(
     async () =>
       await api.putAutoRefill({
@@ -23,32 +36,35 @@ export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owne
       }),
     [["billing", billing_account_id]],
     (saved) => {
-      setThreshold(toDollars(saved.threshold_cents))
-      setTarget(toDollars(saved.recharge_to_cents))
+      setThreshold(amountText(saved.threshold_cents))
+      setTarget(amountText(saved.recharge_to_cents))
     },
   )
   return (
     <LimitForm title="Automatic refill" owner={owner} write={write}>
       <CheckField
         label="Buy credit automatically"
-        disabled={!owner}
+        hint={canPay ? null : "Add a payment method first."}
+        disabled={!owner || !canPay}
         checked={enabled}
         onChange={(event) => setEnabled(event.target.checked)}
       />
       <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
-        <TextField
+        <NumberField
+          kind="amount"
+          bounds={thresholdBounds}
           label="When the balance falls to ($)"
-          inputMode="decimal"
           disabled={!owner}
           value={threshold}
-          onChange={(event) => setThreshold(event.target.value)}
+          onText={setThreshold}
         />
-        <TextField
+        <NumberField
+          kind="amount"
+          bounds={thresholdBounds}
           label="Refill to ($)"
-          inputMode="decimal"
           disabled={!owner}
           value={target}
-          onChange={(event) => setTarget(event.target.value)}
+          onText={setTarget}
         />
       </div>
     </LimitForm>
@@ -65,9 +81,9 @@ export function SpendControlsForm({
   owner: boolean
 }): ReactNode {
   const { billing_account_id, id } = useOrganization()
-  const [low, setLow] = useState(toDollars(controls.prepaid_low_balance_warning?.threshold_cents))
-  const [warning, setWarning] = useState(toDollars(controls.usage_spend_warning?.threshold_cents))
-  const [cutoff, setCutoff] = useState(toDollars(controls.usage_spend_cutoff?.threshold_cents))
+  const [low, setLow] = useState(amountText(controls.prepaid_low_balance_warning?.threshold_cents))
+  const [warning, setWarning] = useState(amountText(controls.usage_spend_warning?.threshold_cents))
+  const [cutoff, setCutoff] = useState(amountText(controls.usage_spend_cutoff?.threshold_cents))
   const write = useWrite(
     async () =>
       await api.putSpendControls({
@@ -83,35 +99,38 @@ export function SpendControlsForm({
       ["models", id],
     ],
     (saved) => {
-      setLow(toDollars(saved.prepaid_low_balance_warning?.threshold_cents))
-      setWarning(toDollars(saved.usage_spend_warning?.threshold_cents))
-      setCutoff(toDollars(saved.usage_spend_cutoff?.threshold_cents))
+      setLow(amountText(saved.prepaid_low_balance_warning?.threshold_cents))
+      setWarning(amountText(saved.usage_spend_warning?.threshold_cents))
+      setCutoff(amountText(saved.usage_spend_cutoff?.threshold_cents))
     },
   )
   return (
     <LimitForm title="Spend controls" owner={owner} write={write}>
       <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
-        <TextField
+        <NumberField
+          kind="amount"
+          bounds={thresholdBounds}
           label="Warn at a monthly spend of ($)"
-          inputMode="decimal"
           disabled={!owner}
           value={warning}
-          onChange={(event) => setWarning(event.target.value)}
+          onText={setWarning}
         />
-        <TextField
+        <NumberField
+          kind="amount"
+          bounds={thresholdBounds}
           label="Stop at a monthly spend of ($)"
-          inputMode="decimal"
           disabled={!owner}
           value={cutoff}
-          onChange={(event) => setCutoff(event.target.value)}
+          onText={setCutoff}
         />
         {prepaid ? (
-          <TextField
+          <NumberField
+            kind="amount"
+            bounds={thresholdBounds}
             label="Warn below a balance of ($)"
-            inputMode="decimal"
             disabled={!owner}
             value={low}
-            onChange={(event) => setLow(event.target.value)}
+            onText={setLow}
           />
         ) : null}
       </div>
@@ -127,7 +146,7 @@ export function SpendControlsForm({
   )
 }
 
-function LimitForm({
+export function LimitForm({
   title,
   owner,
   write,
@@ -149,7 +168,15 @@ function LimitForm({
       <Form
         label={title}
         write={write}
-        footer={owner ? save : <Notice tone="info">Only owners can change these settings.</Notice>}
+        footer={
+          owner ? (
+            save
+          ) : (
+            <Notice tone="info">
+              Only owners, and members with the role Billing, can change these settings.
+            </Notice>
+          )
+        }
       >
         {children}
         {saved}
@@ -158,8 +185,5 @@ function LimitForm({
   )
 }
 
-function amount(text: string): number | null {
-  const value = toCents(text)
-  if (Number.isNaN(value)) throw new Error(`"${text}" is not an amount of dollars, such as 25 or 25.50.`)
-  return value
-}
+const amountText = (cents: number | null | undefined): string => numberText(cents, "amount")
+const amount = (text: string): number | null => numberOf(text, "amount", thresholdBounds)

@@ -1,12 +1,58 @@
-/** Credit purchases and invoices. */
+/** What moved the balance, credit purchases and invoices. */
 import type { ReactNode } from "react"
-import type { CreditPurchase, Invoice } from "../../../src/contract/billing.ts"
+import type { CreditMovement, CreditPurchase, Invoice } from "../../../src/contract/billing.ts"
 import { api } from "../api.ts"
 import { cents, moment, month, smallDollars } from "../parts/format.ts"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, type Tone } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
+
+const movementWords: Record<CreditMovement["kind"], string> = {
+  credit: "Credit",
+  purchase: "Purchase",
+  adjustment: "Adjustment",
+  payment: "Payment of an invoice",
+}
+
+/** Everything but usage, which the spend shows by day. */
+export function CreditMovements(): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const query = usePages(
+    ["refills", billing_account_id, "movements"],
+    async (page) => await api.listCreditMovements({ params: { billing_account_id }, query: page }),
+  )
+  return (
+    <section className="flex flex-col gap-3" aria-label="Credit movements">
+      <h2 className="text-sm font-semibold">Credit movements</h2>
+      <Loaded query={query} what="credit movements">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="card" title="No credit yet" />
+            </div>
+          ) : (
+            <Table
+              label="Credit movements"
+              rows={rows}
+              rowKey={({ id }) => id}
+              columns={[
+                { name: "Date", cell: ({ created_at }) => moment(created_at) },
+                { name: "What", cell: ({ kind, note }) => note ?? movementWords[kind] },
+                {
+                  name: "Amount",
+                  align: "right",
+                  cell: ({ amount_cents }) => <span className="number">{cents(amount_cents)}</span>,
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      <MoreButton query={query} />
+    </section>
+  )
+}
 
 const purchaseTones: Record<CreditPurchase["status"], Tone> = {
   processing: "info",
@@ -60,6 +106,17 @@ export function Purchases(): ReactNode {
                   cell: ({ amount_in_cents }) => (
                     <span className="number">{cents(amount_in_cents ?? 0)}</span>
                   ),
+                },
+                {
+                  name: "Receipt",
+                  align: "right",
+                  cell: ({ id, status, created_at }) =>
+                    status === "succeeded" ? (
+                      <Files
+                        address={`/v1/billing_accounts/${billing_account_id}/refills/${id}/receipt`}
+                        name={`Receipt of ${moment(created_at)}`}
+                      />
+                    ) : null,
                 },
               ]}
             />
@@ -117,7 +174,16 @@ export function Invoices(): ReactNode {
                   align: "right",
                   cell: ({ amount_due_cents }) => <span className="number">{cents(amount_due_cents)}</span>,
                 },
-                { name: "Files", align: "right", cell: (invoice) => <InvoiceFiles invoice={invoice} /> },
+                {
+                  name: "Files",
+                  align: "right",
+                  cell: ({ id, number }) => (
+                    <Files
+                      address={`/v1/billing_accounts/${billing_account_id}/invoices/${id}`}
+                      name={`Invoice ${number}`}
+                    />
+                  ),
+                },
               ]}
             />
           )
@@ -128,18 +194,13 @@ export function Invoices(): ReactNode {
   )
 }
 
-function InvoiceFiles({ invoice: { billing_account_id, id, number } }: { invoice: Invoice }): ReactNode {
-  const address = `/v1/billing_accounts/${billing_account_id}/invoices/${id}`
+function Files({ address, name }: { address: string; name: string }): ReactNode {
   return (
     <span className="flex justify-end gap-3">
-      <a className="text-accent underline" href={`${address}.pdf`} aria-label={`Invoice ${number} as PDF`}>
+      <a className="text-accent underline" href={`${address}.pdf`} aria-label={`${name} as PDF`}>
         PDF
       </a>
-      <a
-        className="text-accent underline"
-        href={`${address}.html`}
-        aria-label={`Invoice ${number} as a page`}
-      >
+      <a className="text-accent underline" href={`${address}.html`} aria-label={`${name} as a page`}>
         Page
       </a>
     </span>

@@ -5,20 +5,20 @@ import { type CreditPurchase, refillCentsMax, refillCentsMin } from "../../../sr
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { Dialog, FormDialog } from "../parts/dialog.tsx"
-import { TextField } from "../parts/field.tsx"
 import { cents } from "../parts/format.ts"
+import { NumberField } from "../parts/number-field.tsx"
 import { Loading, Notice } from "../parts/page.tsx"
+import { readNumber } from "../parts/typed-number.ts"
 import { useOrganization } from "../session.ts"
-import { toCents } from "./dollars.ts"
 
+const bounds = { min: refillCentsMin, max: refillCentsMax, required: true }
 const pollMs = 1_500
 
 export function RefillDialog({ onClose }: { onClose: () => void }): ReactNode {
   const { billing_account_id } = useOrganization()
   const [amount, setAmount] = useState("50.00")
   const [purchase, setPurchase] = useState<CreditPurchase | null>(null)
-  const wanted = toCents(amount)
-  const wrong = wanted === null || !(wanted >= refillCentsMin && wanted <= refillCentsMax)
+  const wanted = readNumber(amount, "amount", bounds).value
   const write = useWrite(
     async () =>
       await api.createRefill({ params: { billing_account_id }, body: { amount_in_cents: wanted ?? 0 } }),
@@ -32,18 +32,17 @@ export function RefillDialog({ onClose }: { onClose: () => void }): ReactNode {
   return (
     <FormDialog
       title="Add credit"
-      submit={wrong ? "Add credit" : `Pay ${cents(wanted)}`}
+      submit={wanted === null ? "Add credit" : `Pay ${cents(wanted)}`}
       write={write}
-      ready={!wrong}
       onClose={onClose}
     >
-      <TextField
+      <NumberField
+        kind="amount"
+        bounds={bounds}
         label="Amount in dollars"
-        inputMode="decimal"
         autoFocus
         value={amount}
-        onChange={(event) => setAmount(event.target.value)}
-        error={wrong ? `Between ${cents(refillCentsMin)} and ${cents(refillCentsMax)}.` : null}
+        onText={setAmount}
         hint="Charged to the payment method of this account."
       />
     </FormDialog>

@@ -11,6 +11,7 @@ import {
   budgetDraftOf,
   budgetLines,
   budgetsOfDraft,
+  isUnlimited,
   noLimits,
   rateDraftOf,
   ratesOfDraft,
@@ -152,10 +153,12 @@ function SetBudget({
   const [value, setValue] = useState(tag?.value ?? "")
   const [draft, setDraft] = useState<BudgetDraft>(budgetDraftOf(tag?.budgets ?? []))
   const [rateDraft, setRateDraft] = useState<RateDraft>(tag ? rateDraftOf(tag) : noLimits)
-  const budgets = budgetsOfDraft(draft)
-  const rates = ratesOfDraft(rateDraft)
   const write = useWrite(
-    async () => await api.putTagBudget({ params: { org_id }, body: { key, value, budgets, ...rates } }),
+    async () =>
+      await api.putTagBudget({
+        params: { org_id },
+        body: { key, value, budgets: budgetsOfDraft(draft), ...ratesOfDraft(rateDraft) },
+      }),
     [queryKey],
     onClose,
   )
@@ -164,7 +167,7 @@ function SetBudget({
       title={tag ? `Limits of ${nameOf(tag)}` : "Add a limit"}
       submit="Save"
       write={write}
-      ready={budgets.length > 0 || rates.rate_limit !== null || rates.tokens_per_minute !== null}
+      ready={!isUnlimited({ ...rateDraft, ...draft })}
       onClose={onClose}
     >
       <div className="grid grid-cols-2 gap-3">

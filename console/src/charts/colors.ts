@@ -25,6 +25,7 @@ const meanings: Readonly<Record<string, string>> = {
   cancelled: "#d9822b",
   yes: "#2f9d7c",
   no: "#3a7fd0",
+  abstain: abstainedColor,
 }
 
 export type Colors = (key: string | null) => string

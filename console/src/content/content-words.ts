@@ -5,13 +5,13 @@ import { percent, plural } from "../parts/format.ts"
 export const levelNames: Readonly<Record<ContentLevel, string>> = {
   nothing: "Nothing",
   answers: "Answers only",
-  evidence_and_answers: "Evidence and answers",
+  evidence_and_answers: "Texts and answers",
 }
 
 export const levelHints: Readonly<Record<ContentLevel, string>> = {
   nothing: "Only counts, times and costs are recorded; no text.",
-  answers: "The questions and answers are kept, the evidence is not.",
-  evidence_and_answers: "Questions, answers and the evidence they are about are kept; review needs this.",
+  answers: "The questions and answers are kept, the text that they are about is not.",
+  evidence_and_answers: "Questions, answers and the texts that they are about are kept; review needs this.",
 }
 
 interface Kept {

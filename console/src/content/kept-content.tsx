@@ -42,7 +42,7 @@ export function KeptContentPanel({
   const [shown, setShown] = useState(false)
   if (follows)
     return (
-      <Panel title="Evidence and answers">
+      <Panel title="Text and answers">
         <p role="status" className="text-soft text-sm">
           Nothing is stored yet. What is kept of a request is stored shortly after its record; this page looks
           again for a minute.
@@ -51,7 +51,7 @@ export function KeptContentPanel({
     )
   if (state !== "answers" && state !== "evidence_and_answers")
     return (
-      <Panel title="Evidence and answers">
+      <Panel title="Text and answers">
         <p className="text-soft text-sm">
           {absent[state]}{" "}
           {state === "none" ? (
@@ -67,14 +67,14 @@ export function KeptContentPanel({
       </Panel>
     )
   return (
-    <Panel title="Evidence and answers">
+    <Panel title="Text and answers">
       {shown ? (
         <Content seqId={seqId} />
       ) : (
         <div className="flex flex-wrap items-center justify-between gap-3">
           <p className="text-soft text-sm">
-            {state === "answers" ? "The answers were kept." : "The evidence and the answers were kept."}{" "}
-            Reading them is recorded in the audit log.
+            {state === "answers" ? "The answers were kept." : "The text and the answers were kept."} Reading
+            them is recorded in the audit log.
           </p>
           <Button icon="eye" onClick={() => setShown(true)}>
             Show content
@@ -107,7 +107,7 @@ function Content({ seqId: seq_id }: { seqId: string }): ReactNode {
 }
 
 function Evidence({ content: { evidence, input } }: { content: KeptContent }): ReactNode {
-  if (evidence !== null) return <Text label="Evidence" text={evidence} />
+  if (evidence !== null) return <Text label="Text" text={evidence} />
   if (input === null) return <p className="text-soft text-sm">The text that was asked about was not kept.</p>
   return (
     <>
@@ -236,7 +236,7 @@ function Footer({ content }: { content: KeptContent }): ReactNode {
       <div className="flex flex-wrap gap-2">
         {draft || chat ? (
           <Button small icon="play" busy={open.isPending} onClick={() => open.mutate(undefined)}>
-            Open in playground
+            {draft ? "Open in playground" : "Open in chat"}
           </Button>
         ) : null}
         {owner ? (
@@ -253,7 +253,7 @@ function Footer({ content }: { content: KeptContent }): ReactNode {
           refreshes={[["content", org_id], ["sequence"], ["sequences"], ["requests"]]}
           onClose={() => setDeleting(false)}
         >
-          The evidence and the answers are deleted for good; the record with its times and costs stays.
+          The text and the answers are deleted for good; the record with its times and costs stays.
         </ConfirmDialog>
       ) : null}
     </div>

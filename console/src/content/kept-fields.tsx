@@ -1,10 +1,11 @@
 /** What is kept, of which share of the requests and for how long: fields that organization and key share. */
 import type { ReactNode } from "react"
 import { type ContentLevel, contentLevels, contentLimits } from "../../../src/contract/content.ts"
-import { TextField } from "../parts/field.tsx"
+import { NumberField } from "../parts/number-field.tsx"
+import { numberText, readNumber } from "../parts/typed-number.ts"
 import { levelHints, levelNames } from "./content-words.ts"
 
-export interface KeptDraft {
+interface KeptDraft {
   readonly keep: ContentLevel
   /** In percent. */
   readonly sample: string
@@ -17,22 +18,19 @@ export const keptDraft = (kept: {
   retention_days: number
 }): KeptDraft => ({
   keep: kept.keep,
-  sample: String(Number((kept.sample_rate * 100).toPrecision(10))),
+  sample: numberText(kept.sample_rate, "percentage"),
   days: String(kept.retention_days),
 })
 
+const sampleBounds = { min: 0, max: 1, required: true }
+const daysBounds = (daysMax: number) => ({ min: 1, max: daysMax, required: true })
+
 /** Null while a field holds something else than a number in its bounds. */
 export function keptOf({ keep, sample, days }: KeptDraft, daysMax: number = contentLimits.retentionDaysMax) {
-  if (sampleError(sample) || daysError(days, daysMax)) return null
-  return { keep, sample_rate: Number(sample) / 100, retention_days: Number(days) }
+  const { value: sample_rate } = readNumber(sample, "percentage", sampleBounds)
+  const { value: retention_days } = readNumber(days, "whole", daysBounds(daysMax))
+  return sample_rate === null || retention_days === null ? null : { keep, sample_rate, retention_days }
 }
-
-const within = (text: string, min: number, max: number): boolean =>
-  text.trim() !== "" && Number(text) >= min && Number(text) <= max
-
-const sampleError = (text: string): string | null => (within(text, 0, 100) ? null : "From 0 to 100.")
-const daysError = (text: string, max: number): string | null =>
-  within(text, 1, max) && Number.isInteger(Number(text)) ? null : `A whole number from 1 to ${max}.`
 
 export function KeptFields({
   draft,
@@ -68,23 +66,23 @@ export function KeptFields({
       </fieldset>
       {draft.keep === "nothing" ? null : (
         <div className="grid grid-cols-1 items-start gap-3 sm:grid-cols-2">
-          <TextField
+          <NumberField
+            kind="percentage"
+            bounds={sampleBounds}
             label="Share of requests, %"
-            inputMode="decimal"
             disabled={disabled}
             value={draft.sample}
-            error={sampleError(draft.sample)}
             hint="Chosen at random, by the request’s id."
-            onChange={(event) => change({ sample: event.target.value })}
+            onText={(text) => change({ sample: text })}
           />
-          <TextField
+          <NumberField
+            kind="whole"
+            bounds={daysBounds(daysMax)}
             label="Delete after (days)"
-            inputMode="numeric"
             disabled={disabled}
             value={draft.days}
-            error={daysError(draft.days, daysMax)}
             hint={`At most ${daysMax}.`}
-            onChange={(event) => change({ days: event.target.value })}
+            onText={(text) => change({ days: text })}
           />
         </div>
       )}

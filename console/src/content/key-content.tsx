@@ -39,7 +39,11 @@ export function KeyContentDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose:
   )
 }
 
-const badgeWords = { nothing: "nothing", answers: "answers", evidence_and_answers: "evidence" } as const
+const badgeWords = {
+  nothing: "nothing",
+  answers: "answers",
+  evidence_and_answers: "texts and answers",
+} as const
 
 /** Beside the name of a key whose requests are kept otherwise than the organization's. */
 export function KeyContentBadge({ keyId }: { keyId: string }): ReactNode {

@@ -11,7 +11,7 @@ import { Menu, MenuItem } from "../parts/menu.tsx"
 import { useOrganization } from "../session.ts"
 import { setsKey } from "../sets/set-query.ts"
 
-export interface PatternRow {
+interface PatternRow {
   readonly id: number
   readonly name: string
   readonly pattern: string
@@ -32,7 +32,7 @@ export const patternRow = (given: { name: string; pattern: string }): PatternRow
   pattern: given.pattern,
 })
 
-export const patternError = ({ pattern }: PatternRow): string | null =>
+const patternError = ({ pattern }: PatternRow): string | null =>
   pattern === "" ? null : explainPattern(pattern)
 
 export const isUsable = (row: PatternRow): boolean =>

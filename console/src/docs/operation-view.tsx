@@ -148,7 +148,7 @@ function Parameters({ parameters }: { parameters: readonly Parameter[] }): React
 }
 
 /** The descriptions use one mark only: code in backquotes. */
-export function inline(text: string): ReactNode[] {
+function inline(text: string): ReactNode[] {
   return text.split(/(`[^`]+`)/).map((part, index) =>
     part.startsWith("`") && part.endsWith("`") && part.length > 2 ? (
       <code key={index} className="bg-sunken rounded px-1 font-mono text-[0.92em]">

@@ -8,10 +8,12 @@ import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
 import { count, decimal, percent, plural, probability } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
+import { measureWords } from "../parts/measure-words.ts"
 import { Empty, Loaded, Loading, Notice, Page, Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
 import { goneSentence } from "./evaluation-page.tsx"
+import { type Evaluated, differencesOf, isMoreThanChance } from "./difference.ts"
 import { type JudgedRow, type JudgedRows, type RowPair, isRight, judgeRows, pairRows } from "./judged.ts"
 
 const route = getRouteApi("/o/$orgId/evaluate/compare")
@@ -99,8 +101,6 @@ function About({ letter, batch }: { letter: string; batch: BatchObject }): React
   )
 }
 
-type Evaluated = ReturnType<typeof evaluate>
-
 const measures: readonly {
   readonly name: string
   readonly of: (found: Evaluated) => number
@@ -108,18 +108,45 @@ const measures: readonly {
   /** Of a difference, where it is not that of the value. */
   readonly unit?: string
   readonly isBetterHigh: boolean
+  readonly about: string
 }[] = [
-  { name: "Accuracy", of: ({ accuracy }) => accuracy, show: percent, unit: " points", isBetterHigh: true },
-  { name: "Macro F1", of: ({ macroF1 }) => macroF1, show: (value) => decimal(value, 3), isBetterHigh: true },
-  { name: "Brier score", of: ({ brier }) => brier, show: (value) => decimal(value, 3), isBetterHigh: false },
+  {
+    name: "Accuracy",
+    about: measureWords.accuracy,
+    of: ({ accuracy }) => accuracy,
+    show: percent,
+    unit: " points",
+    isBetterHigh: true,
+  },
+  {
+    name: "Macro F1",
+    about: measureWords.macroF1,
+    of: ({ macroF1 }) => macroF1,
+    show: (value) => decimal(value, 3),
+    isBetterHigh: true,
+  },
+  {
+    name: "Brier score",
+    about: measureWords.brier,
+    of: ({ brier }) => brier,
+    show: (value) => decimal(value, 3),
+    isBetterHigh: false,
+  },
   {
     name: "Calibration error",
+    about: measureWords.calibrationError,
     of: ({ calibrationError }) => calibrationError,
     show: percent,
     unit: " points",
     isBetterHigh: false,
   },
-  { name: "Log loss", of: ({ logLoss }) => logLoss, show: (value) => decimal(value, 3), isBetterHigh: false },
+  {
+    name: "Log loss",
+    about: measureWords.logLoss,
+    of: ({ logLoss }) => logLoss,
+    show: (value) => decimal(value, 3),
+    isBetterHigh: false,
+  },
 ]
 
 function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
@@ -127,16 +154,33 @@ function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
     () => [evaluate(pairs.map((pair) => pair.a)), evaluate(pairs.map((pair) => pair.b))],
     [pairs],
   )
-  const rows = measures.map(({ name, of, show, unit, isBetterHigh }) => {
-    const shift = of(b) - of(a)
-    const size = unit ? `${decimal(100 * Math.abs(shift), 1)}${unit}` : show(Math.abs(shift))
-    return {
-      name,
-      a: show(of(a)),
-      b: show(of(b)),
-      shift: shift === 0 ? "same" : `${shift > 0 ? "+" : "−"}${size}`,
-      tone: shift === 0 ? "text-soft" : shift > 0 === isBetterHigh ? "text-accent" : "text-bad",
-    }
+  const differences = useMemo(
+    () =>
+      differencesOf(
+        pairs,
+        measures.map(({ of }) => of),
+      ),
+    [pairs],
+  )
+  const rows = measures.flatMap(({ name, about, of, show, unit, isBetterHigh }, at) => {
+    const difference = differences[at]
+    if (!difference) return []
+    const { value, low, high } = difference
+    const isMore = isMoreThanChance(difference)
+    const size = (shift: number): string =>
+      `${shift < 0 ? "−" : "+"}${decimal((unit ? 100 : 1) * Math.abs(shift), unit ? 1 : 3)}`
+    const rest = `${Number.isFinite(low) ? `, between ${size(low)} and ${size(high)}` : ""}: ${isMore ? "more than chance" : `not more than chance on ${plural(pairs.length, "row")}`}`
+    return [
+      {
+        name,
+        about,
+        a: show(of(a)),
+        b: show(of(b)),
+        shift: value === 0 ? "same" : `${size(value)}${unit ?? ""}`,
+        rest: value === 0 ? "" : rest,
+        tone: isMore ? (value > 0 === isBetterHigh ? "text-accent" : "text-bad") : "text-soft",
+      },
+    ]
   })
   return (
     <section aria-label="Figures" className="flex flex-col gap-2">
@@ -145,19 +189,33 @@ function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
         rows={rows}
         rowKey={({ name }) => name}
         columns={[
-          { name: "Measure", cell: ({ name }) => <span className="font-medium">{name}</span> },
+          {
+            name: "Measure",
+            long: true,
+            cell: ({ name, about }) => (
+              <>
+                <span className="font-medium">{name}</span>
+                <span className="text-soft block text-xs">{about}</span>
+              </>
+            ),
+          },
           { name: "A", align: "right", cell: (row) => <span className="number">{row.a}</span> },
           { name: "B", align: "right", cell: (row) => <span className="number">{row.b}</span> },
           {
             name: "From A to B",
             align: "right",
-            cell: ({ shift, tone }) => <span className={`number font-medium ${tone}`}>{shift}</span>,
+            cell: ({ shift, rest, tone }) => (
+              <span className="number">
+                <span className={`font-medium ${tone}`}>{shift}</span>
+                <span className="text-soft text-xs">{rest}</span>
+              </span>
+            ),
           },
         ]}
       />
       <p className="text-soft text-xs">
-        Over the {plural(pairs.length, "row")} that both answered. Green is better: higher for accuracy and
-        macro F1, lower for the others.
+        Over the {plural(pairs.length, "row")} that both answered. The range has the true difference in 95 of
+        100 such comparisons. Green is surely better, red surely worse.
       </p>
     </section>
   )

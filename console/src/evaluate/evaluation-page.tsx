@@ -3,10 +3,12 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useMemo } from "react"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { type BatchResults, batchName, isEnded, useBatch, useResults } from "../batches/batch-query.ts"
+import { BatchActions } from "../batches/batch-actions.tsx"
+import type { ResultLine } from "../batches/result-lines.ts"
 import { BatchProgress } from "../batches/batch-status.tsx"
 import type { Sheet } from "../batches/sheet.ts"
 import { Button } from "../parts/button.tsx"
-import { plural } from "../parts/format.ts"
+import { milliseconds, plural, smallDollars } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { useEvaluationDraft } from "./evaluation-draft.ts"
@@ -20,7 +22,8 @@ import { rowErrors } from "./row-errors.ts"
 const route = getRouteApi("/o/$orgId/evaluate/$batchId")
 
 export function EvaluationPage(): ReactNode {
-  const { batchId } = route.useParams()
+  const { orgId, batchId } = route.useParams()
+  const navigate = useNavigate()
   const query = useBatch(batchId)
   const batch = query.data
   return (
@@ -34,7 +37,17 @@ export function EvaluationPage(): ReactNode {
           </>
         ) : null
       }
-      actions={batch && isEnded(batch) ? <Again batch={batch} /> : null}
+      actions={
+        batch ? (
+          <>
+            {isEnded(batch) ? <Again batch={batch} /> : null}
+            <BatchActions
+              batch={batch}
+              onDeleted={() => void navigate({ to: "/o/$orgId/evaluate", params: { orgId } })}
+            />
+          </>
+        ) : null
+      }
     >
       <Loaded query={query} what="the evaluation">
         {(found) => (
@@ -84,6 +97,20 @@ function Outcome({ batch }: { batch: BatchObject }): ReactNode {
   )
 }
 
+/** What the run came to: the answers' own cost and time, as each line of the results says. */
+function Took({ lines }: { lines: readonly ResultLine[] }): ReactNode {
+  const took = lines.flatMap((line) => line.took ?? [])
+  if (took.length === 0) return null
+  const usd = took.reduce((sum, { costUsd }) => sum + costUsd, 0)
+  const timeMs = took.reduce((sum, { latencyMs }) => sum + latencyMs, 0)
+  return (
+    <p aria-label="Cost and time" role="note" className="number text-soft text-xs">
+      It cost {smallDollars(usd)} and took {milliseconds(timeMs)} of answering:{" "}
+      {smallDollars((1000 * usd) / took.length)} for 1,000 rows, {milliseconds(timeMs / took.length)} a row.
+    </p>
+  )
+}
+
 function Judged({ results }: { results: BatchResults }): ReactNode {
   const { sheet, lines, missing } = results
   const judged = useMemo(() => sheet && judgeRows(sheet, lines), [sheet, lines])
@@ -105,7 +132,10 @@ function Judged({ results }: { results: BatchResults }): ReactNode {
           {judged.unknown === 1 ? "is" : "are"} left out.
         </Notice>
       ) : null}
-      {judged.rows.length > 0 ? <Results rows={judged.rows} isPredicate={judged.isPredicate} /> : null}
+      <Took lines={lines} />
+      {sheet && judged.rows.length > 0 ? (
+        <Results sheet={sheet} rows={judged.rows} isPredicate={judged.isPredicate} />
+      ) : null}
     </>
   )
 }

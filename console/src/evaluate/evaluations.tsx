@@ -2,13 +2,15 @@
 import { Link, useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
-import { batchName, isEvaluation, useBatches } from "../batches/batch-query.ts"
+import { BatchActions } from "../batches/batch-actions.tsx"
+import { BatchFilterBar, useBatchFilters } from "../batches/batch-filters.tsx"
+import { batchName, useBatches } from "../batches/batch-query.ts"
 import { SmallProgress, StatusBadge } from "../batches/batch-status.tsx"
 import { Button } from "../parts/button.tsx"
 import { ago, moment } from "../parts/format.ts"
 import { MoreButton } from "../parts/more.tsx"
-import { Loaded } from "../parts/page.tsx"
-import { Table } from "../parts/table.tsx"
+import { Empty, Loaded } from "../parts/page.tsx"
+import { Table, actionsColumn } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
 
 const comparedCount = 2
@@ -17,16 +19,16 @@ export function Evaluations(): ReactNode {
   const { id: orgId } = useOrganization()
   const navigate = useNavigate()
   const [chosen, setChosen] = useState<readonly string[]>([])
-  const batches = useBatches()
+  const { fields, change, filters, isFiltered } = useBatchFilters()
+  const batches = useBatches({ ...filters, kind: "evaluation" })
   // Ids are in the order of time.
   const [a, b] = chosen.toSorted()
   return (
     <Loaded query={batches} what="evaluations">
-      {(all) => {
-        const rows = all.filter(isEvaluation)
+      {(rows) => {
         return (
           <>
-            {rows.length > 0 ? (
+            {rows.length > 0 || isFiltered ? (
               <section aria-label="Evaluations" className="flex flex-col gap-3">
                 <div className="flex flex-wrap items-center justify-between gap-2">
                   <div>
@@ -48,6 +50,12 @@ export function Evaluations(): ReactNode {
                     Compare two
                   </Button>
                 </div>
+                <BatchFilterBar fields={fields} onChange={change} />
+                {rows.length === 0 ? (
+                  <div className="panel">
+                    <Empty icon="search" title="No evaluation has this name and state" />
+                  </div>
+                ) : null}
                 <EvaluationTable
                   rows={rows}
                   chosen={chosen}
@@ -125,6 +133,7 @@ function EvaluationTable({
             />
           ),
         },
+        actionsColumn(true, (batch: BatchObject) => <BatchActions batch={batch} />),
       ]}
     />
   )

@@ -3,7 +3,7 @@ import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 
 type Listed = Pick<BatchObject, "id" | "status" | "request_counts" | "metadata">
 
-export interface Member<T> {
+interface Member<T> {
   readonly model: string
   /** The newest that did not come to nothing. */
   readonly batch: T | null

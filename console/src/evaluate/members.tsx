@@ -33,7 +33,7 @@ import { rowErrors } from "./row-errors.ts"
 export function Members({ batch, results }: { batch: BatchObject; results: BatchResults }): ReactNode {
   const { id: orgId } = useOrganization()
   const { data: models = [] } = useQuery(modelsQuery(orgId))
-  const { data: all = [] } = useBatches()
+  const { data: all = [] } = useBatches({ kind: "evaluation" })
   const { sheet } = results
   const stages = models.find(({ model_sku }) => model_sku === sheet?.model)?.virtual?.cascade?.models
   const members = stages && [...new Set(stages)]

@@ -4,7 +4,7 @@ import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import type { SetVersion } from "../batches/asked.ts"
 import { SetChoice } from "../batches/set-choice.tsx"
 import { Button } from "../parts/button.tsx"
-import { AreaField, CheckField, Segments, SelectField } from "../parts/field.tsx"
+import { AreaField, CheckField, Segments, SelectField, TextField } from "../parts/field.tsx"
 import { plural } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
@@ -23,6 +23,7 @@ const sources = [
 
 const labelsShownMax = 20
 const optionsShownMax = 12
+const describedMax = 100
 
 interface FormProps {
   readonly plan: Plan
@@ -118,11 +119,8 @@ export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
       <CaseQuestion {...props} />
       {type === "predicate" ? <YesLabels {...props} /> : null}
       {plan.source === "question" && type === "score" ? <Levels plan={plan} onChange={onChange} /> : null}
-      {plan.source === "question" && type === "choice" ? (
-        <p className="text-soft text-xs">
-          {plural(plan.values.length, "option")}: {plan.values.slice(0, optionsShownMax).join(", ")}
-          {plan.values.length > optionsShownMax ? ", …" : ""}
-        </p>
+      {plan.source === "question" && type !== "predicate" ? (
+        <Descriptions plan={plan} onChange={onChange} />
       ) : null}
     </fieldset>
   )
@@ -178,6 +176,34 @@ function YesLabels({ plan, rows, onChange }: FormProps): ReactNode {
         />
       ))}
     </fieldset>
+  )
+}
+
+/** What each option means, which helps where its name alone does not say it. */
+function Descriptions({ plan, onChange }: Pick<FormProps, "plan" | "onChange">): ReactNode {
+  const { values, descriptions } = plan
+  return (
+    <details className="flex flex-col gap-2">
+      <summary className="text-soft cursor-pointer text-xs">
+        {plural(values.length, plan.type === "score" ? "level" : "option")}:{" "}
+        {values.slice(0, optionsShownMax).join(", ")}
+        {values.length > optionsShownMax ? ", …" : ""} · describe them
+      </summary>
+      <div className="mt-2 grid gap-3 sm:grid-cols-2">
+        {values.slice(0, describedMax).map((value) => (
+          <TextField
+            key={value}
+            label={`What “${value}” means (optional)`}
+            dir="auto"
+            maxLength={1000}
+            value={descriptions[value] ?? ""}
+            onChange={(event) =>
+              onChange({ ...plan, descriptions: { ...descriptions, [value]: event.target.value } })
+            }
+          />
+        ))}
+      </div>
+    </details>
   )
 }
 

@@ -28,6 +28,24 @@ test("a plan asks one typed question about each row", () => {
   })
 })
 
+test("options are described, and an evaluation asked again keeps what they mean", () => {
+  const choice = withLabels({ ...plan, type: "choice" }, rows)
+  const described = { ...choice, descriptions: { ham: " wanted mail ", spam: " " } }
+  const asked = askedOf(described, null)
+  expect(asked?.questions[0]).toMatchObject({
+    choices: [{ value: "ham", description: "wanted mail" }, { value: "spam" }],
+  })
+  const sheet = {
+    ...rows,
+    name: "a.csv",
+    evidence: "text",
+    model: "m",
+    questions: [...(asked?.questions ?? [])],
+  }
+  const again = planOfSheet({ ...sheet, labelling: { column: "label", question: 0, yes: [], folded: false } })
+  expect(again.descriptions).toEqual({ ham: "wanted mail" })
+})
+
 test("labels that differ in case only are one after asking, in their most frequent spelling", () => {
   const mixed = read("text,label\na,yes\nb,Yes\nc,no\nd,Yes\n")
   const unsaid = { ...guessPlan(mixed), model: "m", instructions: "Is it?" }

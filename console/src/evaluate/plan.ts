@@ -18,6 +18,8 @@ export interface Plan {
   readonly instructions: string
   /** The options of a choice, or the levels of a score from low to high. */
   readonly values: readonly string[]
+  /** What an option or level means, by its value; those that are not described are left out. */
+  readonly descriptions: Readonly<Record<string, string>>
   /** The labels that mean yes. */
   readonly yes: readonly string[]
   readonly chosen: ChosenSet
@@ -28,7 +30,7 @@ export interface Plan {
 }
 
 const yesWords = new Set(["yes", "y", "true", "1", "positive", "spam"])
-const isYesWord = (label: string): boolean => yesWords.has(label.toLowerCase())
+export const isYesWord = (label: string): boolean => yesWords.has(label.toLowerCase())
 
 /** A first guess from the names and the labels; the user corrects it. */
 export function guessPlan(rows: Rows): Plan {
@@ -37,7 +39,7 @@ export function guessPlan(rows: Rows): Plan {
   const rest = { model: "", instructions: "", chosen: noSet, question: "" }
   const labels = labelsOf(rows, label, true)
   const type = labels.length === 2 && labels.some(isYesWord) ? "predicate" : "choice"
-  return withLabels({ ...plan, ...rest, type, values: [], yes: [] }, rows)
+  return withLabels({ ...plan, ...rest, type, values: [], descriptions: {}, yes: [] }, rows)
 }
 
 /** What follows from the labels, guessed anew: after a change of their column, of their folding or of the kind of question. */
@@ -56,7 +58,17 @@ export function planOfSheet({ evidence, model, questions, labelling, ...rows }: 
   const plan = { ...guessed, label: labelling.column, folded: labelling.folded, yes: labelling.yes }
   if (!asked || model.startsWith("set:")) return { ...plan, source: "set" }
   const { type, instructions } = asked
-  return { ...plan, model, type, instructions, values: classesOf(asked) }
+  return { ...plan, model, type, instructions, values: classesOf(asked), descriptions: descriptionsOf(asked) }
+}
+
+function descriptionsOf(asked: DecisionQuestion): Record<string, string> {
+  const options =
+    asked.type === "choice"
+      ? asked.choices.map(({ value, description }) => [String(value), description ?? ""])
+      : asked.type === "score"
+        ? asked.levels.map(({ label, description }) => [label, description ?? ""])
+        : []
+  return Object.fromEntries(options.filter(([, description]) => description !== ""))
 }
 
 export function classesOf(asked: DecisionQuestion): string[] {
@@ -76,14 +88,18 @@ export function askedOf(plan: Plan, set: SetVersion | null): Asked | null {
   return ownQuestions(plan.model, [ownQuestion(plan)])
 }
 
-function ownQuestion({ type, instructions, values }: Plan): DecisionQuestion {
+function ownQuestion({ type, instructions, values, descriptions }: Plan): DecisionQuestion {
+  const described = (value: string): { description?: string } => {
+    const description = descriptions[value]?.trim()
+    return description ? { description } : {}
+  }
   switch (type) {
     case "predicate":
       return { type, instructions }
     case "choice":
-      return { type, instructions, choices: values.map((value) => ({ value })) }
+      return { type, instructions, choices: values.map((value) => ({ value, ...described(value) })) }
     case "score":
-      return { type, instructions, levels: values.map((label) => ({ label })) }
+      return { type, instructions, levels: values.map((label) => ({ label, ...described(label) })) }
   }
 }
 

@@ -8,7 +8,9 @@ const classesShownMax = 20
 export function Confusion({
   classes,
   confusion,
+  caption = "Rows: what it is. Columns: what was answered.",
 }: {
+  caption?: string
   classes: readonly string[]
   confusion: ReadonlyMap<string, ReadonlyMap<string, number>>
 }): ReactNode {
@@ -17,7 +19,7 @@ export function Confusion({
   return (
     <div className="overflow-x-auto" tabIndex={0} role="group" aria-label="Confusion matrix">
       <table className="number w-full border-separate border-spacing-0.5 text-xs">
-        <caption className="text-soft mb-1 text-left">Rows: what it is. Columns: what was answered.</caption>
+        <caption className="text-soft mb-1 text-left">{caption}</caption>
         <thead>
           <tr>
             <td />
@@ -40,7 +42,7 @@ export function Confusion({
                   <td
                     key={answered}
                     className="relative h-9 min-w-10 rounded-md text-center"
-                    title={`${gold} answered ${answered}: ${many}`}
+                    title={`${gold}, ${answered}: ${many}`}
                   >
                     <span
                       aria-hidden="true"

@@ -1,11 +1,16 @@
 /** What an evaluation found: figures, confusion, calibration, a threshold to try, and the worst mistakes first. */
+import { Link } from "@tanstack/react-router"
 import { type ReactNode, useMemo, useState } from "react"
 import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluation.ts"
+import { wilson } from "../../../src/scoring/teach/figures.ts"
 import { SequenceLink } from "../analytics/sequence-link.tsx"
+import type { Sheet } from "../batches/sheet.ts"
 import { Button } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { count, decimal, percent, plural } from "../parts/format.ts"
+import { measureWords } from "../parts/measure-words.ts"
 import { Empty, Notice, Panel } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
 import { saveCsv } from "../tables/save-file.ts"
 import { type JudgedRow, atThreshold } from "./judged.ts"
 import { Confusion, Reliability } from "./result-charts.tsx"
@@ -14,9 +19,11 @@ import { SaveExamples, type SavedExamples } from "./save-examples.tsx"
 const mistakesShownMax = 25
 
 export function Results({
+  sheet,
   rows,
   isPredicate,
 }: {
+  sheet: Sheet
   rows: readonly JudgedRow[]
   isPredicate: boolean
 }): ReactNode {
@@ -24,13 +31,23 @@ export function Results({
   const classes = rows[0]?.classes ?? []
   return (
     <section aria-label="Results" className="flex flex-col gap-4">
-      <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
-        <Figure framed name="Accuracy" value={percent(found.accuracy)} />
-        <Figure framed name="Majority guess" value={percent(found.majority)} />
-        <Figure framed name="Macro F1" value={decimal(found.macroF1, 3)} />
-        <Figure framed name="Brier score" value={decimal(found.brier, 3)} />
-        <Figure framed name="Calibration error" value={percent(found.calibrationError)} />
-        <Figure framed name="Log loss" value={decimal(found.logLoss, 3)} />
+      <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-3">
+        <Figure
+          framed
+          name="Accuracy"
+          value={percent(found.accuracy)}
+          about={`${measureWords.accuracy} ${expectedWords(rows)}`}
+        />
+        <Figure framed name="Majority guess" value={percent(found.majority)} about={measureWords.majority} />
+        <Figure framed name="Macro F1" value={decimal(found.macroF1, 3)} about={measureWords.macroF1} />
+        <Figure framed name="Brier score" value={decimal(found.brier, 3)} about={measureWords.brier} />
+        <Figure
+          framed
+          name="Calibration error"
+          value={percent(found.calibrationError)}
+          about={measureWords.calibrationError}
+        />
+        <Figure framed name="Log loss" value={decimal(found.logLoss, 3)} about={measureWords.logLoss} />
       </dl>
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <Panel title="Confusion">
@@ -41,9 +58,19 @@ export function Results({
         </Panel>
       </div>
       <Threshold rows={rows} predicate={isPredicate} />
-      <Mistakes rows={rows} onExport={() => saveCsv("umpire-evaluation.csv", exportLines(rows))} />
+      <Mistakes
+        sheet={sheet}
+        rows={rows}
+        onExport={() => saveCsv("umpire-evaluation.csv", exportLines(rows))}
+      />
     </section>
   )
+}
+
+/** What so many rows can say of rows like them. */
+function expectedWords(rows: readonly JudgedRow[]): string {
+  const { low, high } = wilson(Float64Array.from(rows, (row) => Number(answerOf(row) === row.gold)))
+  return `On rows like these expect ${percent(low)} to ${percent(high)}.`
 }
 
 function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate: boolean }): ReactNode {
@@ -100,10 +127,19 @@ function savedSentence({ added, known, leftOut }: SavedExamples): string {
 }
 
 /** The surer the model was of a wrong answer, the earlier it stands. */
-function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: () => void }): ReactNode {
+function Mistakes({
+  sheet,
+  rows,
+  onExport,
+}: {
+  sheet: Sheet
+  rows: readonly JudgedRow[]
+  onExport: () => void
+}): ReactNode {
   const wrong = rows
     .filter((row) => answerOf(row) !== row.gold)
     .toSorted((a, b) => confidenceOf(b) - confidenceOf(a))
+  const { id: orgId } = useOrganization()
   const [isSaving, setSaving] = useState(false)
   const [saved, setSaved] = useState<SavedExamples | null>(null)
   return (
@@ -112,7 +148,7 @@ function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: ()
       actions={
         <div className="flex flex-wrap gap-2">
           <Button small icon="plus" onClick={() => setSaving(true)}>
-            Save as examples
+            Teach a set from these rows
           </Button>
           <Button small icon="download" onClick={onExport}>
             Export all rows
@@ -120,8 +156,26 @@ function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: ()
         </div>
       }
     >
-      {isSaving ? <SaveExamples rows={rows} onSaved={setSaved} onClose={() => setSaving(false)} /> : null}
-      {saved ? <Notice tone="good">{savedSentence(saved)}</Notice> : null}
+      {isSaving ? (
+        <SaveExamples sheet={sheet} rows={rows} onSaved={setSaved} onClose={() => setSaving(false)} />
+      ) : null}
+      {saved ? (
+        <Notice
+          tone="good"
+          action={
+            <Link
+              to="/o/$orgId/sets/$setName"
+              params={{ orgId, setName: saved.setName }}
+              search={{ tab: "teach" }}
+              className="underline underline-offset-2"
+            >
+              Teach {saved.setName}
+            </Link>
+          }
+        >
+          {savedSentence(saved)}
+        </Notice>
+      ) : null}
       {wrong.length === 0 ? (
         <Empty icon="check" title="Every row is right" />
       ) : (
@@ -151,7 +205,7 @@ function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: ()
 
 function exportLines(rows: readonly JudgedRow[]): string[][] {
   const classes = rows[0]?.classes ?? []
-  const header = ["row", "evidence", "label", "answer", "right", ...classes.map((name) => `p(${name})`)]
+  const header = ["row", "text", "label", "answer", "right", ...classes.map((name) => `p(${name})`)]
   const lines = rows
     .toSorted((a, b) => a.index - b.index)
     .map((row) => [

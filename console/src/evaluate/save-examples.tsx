@@ -1,17 +1,20 @@
 /** Saves the rows of an evaluation, with the labels of the file, as examples that a question set learns from. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
-import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import type { DecisionQuestion } from "../../../src/contract/decisions.ts"
 import { api, useWrite } from "../api.ts"
+import type { Sheet } from "../batches/sheet.ts"
 import { FormDialog } from "../parts/dialog.tsx"
-import { SelectField } from "../parts/field.tsx"
+import { SelectField, TextField } from "../parts/field.tsx"
 import { plural } from "../parts/format.ts"
 import { useOrganization } from "../session.ts"
 import { type LabelValue, possibleLabels } from "../sets/labels.ts"
+import { asQuestionName, whatIsWrongWithName } from "../sets/set-draft.ts"
 import { setQuery, setsKey } from "../sets/set-query.ts"
 import type { JudgedRow } from "./judged.ts"
 
 export interface SavedExamples {
+  readonly setName: string
   readonly added: number
   readonly known: number
   /** Left out: contradicting a known example, or refused. */
@@ -21,11 +24,16 @@ export interface SavedExamples {
 const rowsPerRequest = 100
 const unchosen = { value: "", label: "Choose" }
 
+/** Of the list of sets: one that is made of the evaluated question. */
+const newSet = "new"
+
 export function SaveExamples({
+  sheet,
   rows,
   onSaved,
   onClose,
 }: {
+  sheet: Sheet
   rows: readonly JudgedRow[]
   onSaved: (saved: SavedExamples) => void
   onClose: () => void
@@ -37,11 +45,22 @@ export function SaveExamples({
     queryKey: [...setsKey(org_id), "examples of an evaluation"],
     queryFn: async () => (await api.listQuestionSets({ params: { org_id } })).data,
   })
-  const chosen = useQuery({ ...setQuery(org_id, setId), enabled: setId !== "" }).data
-  const asked = chosen?.questions.find((question) => question.name === name)
+  const chosen = useQuery({ ...setQuery(org_id, setId), enabled: setId !== "" && setId !== newSet }).data
+  const evaluated = sheet.model.startsWith("set:")
+    ? undefined
+    : sheet.questions[sheet.labelling?.question ?? 0]
+  const isNew = setId === newSet
+  const [newName, setNewName] = useState("")
+  const wrongName = newName === "" ? null : whatIsWrongWithName(newName)
+  const asked = isNew ? evaluated : chosen?.questions.find((question) => question.name === name)
   const labelled = asked ? labelRows(asked, rows) : []
   const write = useWrite(
-    async () => await saveRows({ org_id, set_id: setId }, name, labelled),
+    async () => {
+      const set = isNew && evaluated ? await createSet(org_id, newName, sheet.model, evaluated) : chosen
+      if (!set) throw new Error("Choose a question set.")
+      const question = isNew ? (set.questions[0]?.name ?? "") : name
+      return { ...(await saveRows({ org_id, set_id: set.id }, question, labelled)), setName: set.name }
+    },
     [setsKey(org_id)],
     (saved) => {
       onSaved(saved)
@@ -50,11 +69,11 @@ export function SaveExamples({
   )
   return (
     <FormDialog
-      title="Save as examples"
+      title="Teach a set from these rows"
       submit={labelled.length > 0 ? `Save ${plural(labelled.length, "example")}` : "Save"}
       write={write}
       onClose={onClose}
-      ready={labelled.length > 0}
+      ready={labelled.length > 0 && (!isNew || (newName !== "" && wrongName === null))}
     >
       <p className="text-soft text-sm">
         {plural(rows.length, "row")} with the labels of your file. The set learns from them when it is taught.
@@ -62,30 +81,51 @@ export function SaveExamples({
       <SelectField
         label="Question set"
         value={setId}
-        options={[unchosen, ...sets.map((set) => ({ value: set.id, label: set.name }))]}
-        hint={sets.length === 0 ? "There is none yet: save one in the playground." : undefined}
+        options={[
+          unchosen,
+          ...(evaluated ? [{ value: newSet, label: "A new set with this question" }] : []),
+          ...sets.map((set) => ({ value: set.id, label: set.name })),
+        ]}
         onChange={(event) => {
           setSetId(event.target.value)
           setName("")
         }}
       />
-      <SelectField
-        label="Question that the labels answer"
-        value={name}
-        disabled={!chosen}
-        options={[
-          unchosen,
-          ...(chosen?.questions ?? []).map((question) => ({ value: question.name, label: question.name })),
-        ]}
-        error={
-          asked && labelled.length < rows.length
-            ? `${plural(rows.length - labelled.length, "row")} with a label that is no answer to it.`
-            : null
-        }
-        onChange={(event) => setName(event.target.value)}
-      />
+      {isNew ? (
+        <TextField
+          label="Name of the set"
+          required
+          autoComplete="off"
+          spellCheck={false}
+          value={newName}
+          error={wrongName}
+          hint={`Asked as model “set:${newName || "refunds"}”.`}
+          onChange={(event) => setNewName(event.target.value)}
+        />
+      ) : (
+        <SelectField
+          label="Question that the labels answer"
+          value={name}
+          disabled={!chosen}
+          options={[
+            unchosen,
+            ...(chosen?.questions ?? []).map((question) => ({ value: question.name, label: question.name })),
+          ]}
+          error={
+            asked && labelled.length < rows.length
+              ? `${plural(rows.length - labelled.length, "row")} with a label that is no answer to it.`
+              : null
+          }
+          onChange={(event) => setName(event.target.value)}
+        />
+      )}
     </FormDialog>
   )
+}
+
+async function createSet(org_id: string, name: string, model: string, asked: DecisionQuestion) {
+  const questions = [{ ...asked, name: asQuestionName(asked.name || name) }]
+  return await api.createQuestionSet({ params: { org_id }, body: { name, model, questions } })
 }
 
 interface LabelledRow {
@@ -94,7 +134,7 @@ interface LabelledRow {
 }
 
 /** Those whose label is an answer to the question. */
-function labelRows(asked: SetQuestion, rows: readonly JudgedRow[]): LabelledRow[] {
+function labelRows(asked: DecisionQuestion, rows: readonly JudgedRow[]): LabelledRow[] {
   const labels = new Map(possibleLabels(asked).map(({ name, value }) => [name, value]))
   return rows.flatMap(({ evidence, gold }) => {
     const label = labels.get(gold)
@@ -106,7 +146,7 @@ async function saveRows(
   params: { readonly org_id: string; readonly set_id: string },
   question: string,
   rows: readonly LabelledRow[],
-): Promise<SavedExamples> {
+): Promise<Omit<SavedExamples, "setName">> {
   const saved = { added: 0, known: 0, leftOut: 0 }
   for (let from = 0; from < rows.length; from += rowsPerRequest) {
     const page = rows.slice(from, from + rowsPerRequest)

@@ -1,5 +1,5 @@
 /** The entry of the fleet page, which `umpire fleet` serves to operators; it is no part of the console that tenants open. */
-import "../zod-without-eval.ts"
+import "../../../src/contract/zod-without-eval.ts"
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query"
 import { RouterProvider, createRootRoute, createRouter } from "@tanstack/react-router"
 import { StrictMode } from "react"

@@ -33,6 +33,8 @@ export function CelField({
       placeholder={placeholder}
       value={value}
       error={found ?? fromServer ?? null}
+      // Sent as it is, it may be taken once something else is confirmed.
+      data-refused={found === null && fromServer !== undefined ? true : undefined}
       onChange={(event) => onChange(event.target.value)}
     />
   )

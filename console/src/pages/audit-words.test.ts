@@ -50,14 +50,24 @@ function actionsOfSources(): string[] {
       [...text.matchAll(dotted)].map(([, action = ""]) => action),
     ),
   )
-  return [...new Set(found)].flatMap((action) => composed[action] ?? [action])
+  // What is described as a resource is created, updated and deleted, and may have verbs of its own beside them.
+  const described = files
+    .map((file) => readFileSync(file, "utf8"))
+    .flatMap((text) => {
+      const [, type] = /\bresource\(\{\s*type: "(\w+)"/.exec(text) ?? []
+      const verbs = [...text.matchAll(/\bverb: "(\w+)"/g)].map(([, verb]) => verb)
+      return type === undefined
+        ? []
+        : ["create", "update", "delete", ...verbs].map((verb) => `${type}.${verb}`)
+    })
+  return [...new Set(found)].flatMap((action) => composed[action] ?? [action]).concat(described)
 }
 
 test("every action that is written to the log reads in the past tense", () => {
   const actions = actionsOfSources()
   expect(actions).toEqual(expect.arrayContaining(["api_key.rotate", "user.create_link", "member.join"]))
   const unworded = actions.filter(
-    (action) => !/\b(?:\w+ed|(?:re)?set|read|resent|undone|again|in|out)$/.test(actionWords(action)),
+    (action) => !/\b(?:\w+ed|(?:re)?set|read|resent|undone|again|in|out|on|off)$/.test(actionWords(action)),
   )
   expect(unworded).toEqual([])
 })

@@ -1,9 +1,15 @@
 /** The limits of an API key in a form: budgets, requests and tokens a minute, models and networks. */
+import { useQuery } from "@tanstack/react-query"
 import type { ReactNode } from "react"
+import { z } from "zod"
 import { type BudgetPeriod, budgetPeriods } from "../../../src/contract/access.ts"
-import type { ApiKey } from "../../../src/contract/platform/keys.ts"
+import { type ApiKey, keyLimits, requestsPerMinuteMax } from "../../../src/contract/platform/keys.ts"
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { TextField } from "../parts/field.tsx"
 import { cents } from "../parts/format.ts"
+import { NumberField } from "../parts/number-field.tsx"
+import { numberOf, numberText } from "../parts/typed-number.ts"
+import { modelsQuery, useOrganization } from "../session.ts"
 
 /** As they are typed; empty means none. */
 export interface BudgetDraft {
@@ -35,9 +41,9 @@ export const noLimits: LimitDraft = {
   networks: "",
 }
 
-const centsPerUsd = 100
-const dollars = (cents: number | null | undefined): string =>
-  cents === null || cents === undefined ? "" : String(cents / centsPerUsd)
+const amountBounds = { min: 1, max: keyLimits.centsMax }
+const requestBounds = { min: 1, max: requestsPerMinuteMax }
+const tokenBounds = { min: 1, max: keyLimits.tokensPerMinuteMax }
 
 const each = (read: (period: BudgetPeriod) => string) => ({
   day: read("day"),
@@ -50,8 +56,8 @@ type Budgets = ApiKey["budgets"]
 export function budgetDraftOf(budgets: Budgets): BudgetDraft {
   const of = (period: BudgetPeriod) => budgets.find((budget) => budget.period === period)
   return {
-    cutoffs: each((period) => dollars(of(period)?.cutoff_threshold_cents)),
-    warnings: each((period) => dollars(of(period)?.warning_threshold_cents)),
+    cutoffs: each((period) => numberText(of(period)?.cutoff_threshold_cents, "amount")),
+    warnings: each((period) => numberText(of(period)?.warning_threshold_cents, "amount")),
   }
 }
 
@@ -72,8 +78,7 @@ export function limitDraftOf({ budgets, allowed_models, allowed_networks, ...rat
   }
 }
 
-const centsOf = (usd: string): number | null =>
-  usd.trim() === "" ? null : Math.round(Number(usd) * centsPerUsd)
+const centsOf = (text: string): number | null => numberOf(text, "amount", amountBounds)
 const listOf = (typed: string): string[] | null => {
   const items = typed.split(/[\s,]+/).filter((item) => item !== "")
   return items.length > 0 ? items : null
@@ -88,13 +93,21 @@ export const budgetsOfDraft = ({ cutoffs, warnings }: BudgetDraft) =>
     }))
     .filter((budget) => budget.cutoff_threshold_cents !== null || budget.warning_threshold_cents !== null)
 
-export const ratesOfDraft = ({ requests, burst, tokens }: RateDraft): Rates => ({
-  rate_limit:
-    requests.trim() === ""
-      ? null
-      : { requests_per_minute: Number(requests), burst: Number(burst.trim() || requests) },
-  tokens_per_minute: tokens.trim() === "" ? null : Number(tokens),
-})
+export function ratesOfDraft({ requests, burst, tokens }: RateDraft): Rates {
+  const perMinute = numberOf(requests, "whole", requestBounds)
+  return {
+    rate_limit:
+      perMinute === null
+        ? null
+        : { requests_per_minute: perMinute, burst: numberOf(burst, "whole", requestBounds) ?? perMinute },
+    tokens_per_minute: numberOf(tokens, "whole", tokenBounds),
+  }
+}
+
+export const isUnlimited = ({ cutoffs, warnings, requests, tokens }: BudgetDraft & RateDraft): boolean =>
+  [...Object.values(cutoffs), ...Object.values(warnings), requests, tokens].every(
+    (typed) => typed.trim() === "",
+  )
 
 /** What the API takes. */
 export function limitsOfDraft(draft: LimitDraft) {
@@ -110,6 +123,24 @@ export function limitsOfDraft(draft: LimitDraft) {
 const periodsNow: Record<BudgetPeriod, string> = { day: "today", week: "this week", month: "this month" }
 const periodNames: Record<BudgetPeriod, string> = { day: "a day", week: "a week", month: "a month" }
 
+/** While the models are not known the server judges. */
+function unknownModel(typed: string, known: readonly OrgModel[]): string | null {
+  if (known.length === 0) return null
+  for (const name of listOf(typed) ?? []) {
+    const model = known.find(({ model_sku }) => model_sku === name)
+    if (!model) return `No model is called “${name}”.`
+    if (model.virtual) return `“${name}” stands for other models: name those.`
+  }
+  return null
+}
+
+const Network = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])
+
+function unknownNetwork(typed: string): string | null {
+  const wrong = listOf(typed)?.find((text) => !Network.safeParse(text).success)
+  return wrong === undefined ? null : `“${wrong}” is neither an address nor a network.`
+}
+
 export function LimitFields({
   draft,
   onChange,
@@ -117,6 +148,8 @@ export function LimitFields({
   draft: LimitDraft
   onChange: (draft: LimitDraft) => void
 }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const { data: known = [] } = useQuery(modelsQuery(orgId))
   return (
     <details className="flex flex-col gap-3">
       <summary className="label cursor-pointer">Limits</summary>
@@ -130,13 +163,15 @@ export function LimitFields({
         <TextField
           label="Allowed models"
           placeholder="Every model"
-          hint="SKUs, separated by commas."
+          error={unknownModel(draft.models, known)}
+          hint="Names as on the Models page, separated by commas."
           value={draft.models}
           onChange={(event) => onChange({ ...draft, models: event.target.value })}
         />
         <TextField
           label="Allowed networks"
           placeholder="Every address"
+          error={unknownNetwork(draft.networks)}
           hint="Addresses and networks such as 10.0.0.0/8, separated by commas."
           value={draft.networks}
           onChange={(event) => onChange({ ...draft, networks: event.target.value })}
@@ -159,28 +194,31 @@ export function RateFields({
   return (
     <>
       <div className="grid grid-cols-2 gap-3">
-        <TextField
+        <NumberField
+          kind="whole"
+          bounds={requestBounds}
           label="Requests a minute"
-          inputMode="numeric"
           placeholder={without}
           value={requests}
-          onChange={(event) => onChange({ burst, tokens, requests: event.target.value })}
+          onText={(text) => onChange({ burst, tokens, requests: text })}
         />
-        <TextField
+        <NumberField
+          kind="whole"
+          bounds={requestBounds}
           label="At once (burst)"
-          inputMode="numeric"
           placeholder="As many"
           disabled={requests.trim() === ""}
           value={burst}
-          onChange={(event) => onChange({ requests, tokens, burst: event.target.value })}
+          onText={(text) => onChange({ requests, tokens, burst: text })}
         />
       </div>
-      <TextField
+      <NumberField
+        kind="whole"
+        bounds={tokenBounds}
         label="Tokens a minute"
-        inputMode="numeric"
         placeholder="No limit"
         value={tokens}
-        onChange={(event) => onChange({ requests, burst, tokens: event.target.value })}
+        onText={(text) => onChange({ requests, burst, tokens: text })}
       />
     </>
   )
@@ -197,19 +235,21 @@ export function BudgetFields({
   const { cutoffs, warnings } = draft
   return budgetPeriods.map((period) => (
     <div key={period} className="grid grid-cols-2 gap-3">
-      <TextField
+      <NumberField
+        kind="amount"
+        bounds={amountBounds}
         label={`Most USD ${periodNames[period]}`}
-        inputMode="decimal"
         placeholder="No budget"
         value={cutoffs[period]}
-        onChange={(event) => onChange({ warnings, cutoffs: { ...cutoffs, [period]: event.target.value } })}
+        onText={(text) => onChange({ warnings, cutoffs: { ...cutoffs, [period]: text } })}
       />
-      <TextField
+      <NumberField
+        kind="amount"
+        bounds={amountBounds}
         label={`Warn at USD ${periodNames[period]}`}
-        inputMode="decimal"
         placeholder="No warning"
         value={warnings[period]}
-        onChange={(event) => onChange({ cutoffs, warnings: { ...warnings, [period]: event.target.value } })}
+        onText={(text) => onChange({ cutoffs, warnings: { ...warnings, [period]: text } })}
       />
     </div>
   ))

@@ -1,7 +1,7 @@
 /** Members of the organization and the invitations that bring them in. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
-import { type Role, roles } from "../../../src/contract/access.ts"
+import { type Role, isOwner, roles } from "../../../src/contract/access.ts"
 import type { Invitation, Member, SentInvitation } from "../../../src/contract/platform/members.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
@@ -11,13 +11,27 @@ import { SelectField, TextField } from "../parts/field.tsx"
 import { ago, day } from "../parts/format.ts"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
-import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
+import { isLoopback } from "../parts/loopback.ts"
+import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization, useSession } from "../session.ts"
 import { useOpenRequest, useShown } from "../shell/open-request.ts"
 
-const roleNames: Record<Role, string> = { primary_owner: "Primary owner", owner: "Owner", member: "Member" }
+const roleNames: Record<Role, string> = {
+  primary_owner: "Primary owner",
+  owner: "Owner",
+  billing: "Billing",
+  member: "Member",
+  reviewer: "Reviewer",
+}
+const roleWords: Record<Role, string> = {
+  primary_owner: "Everything, and owners are theirs to choose.",
+  owner: "Everything but primary owners: members, keys, models, limits, billing.",
+  billing: "Reads, and changes billing: credit, limits, invoices. Runs no model.",
+  member: "Asks models, makes question sets and keys of their own.",
+  reviewer: "Reads, and labels what waits for review. Runs no model.",
+}
 const roleOptions = roles.map((value) => ({ value, label: roleNames[value] }))
 
 /** The token is in the fragment, which browsers do not send. */
@@ -42,7 +56,7 @@ export function MembersPage(): ReactNode {
   return (
     <Page
       title="Members"
-      about="Members use models and read everything except the audit log. Owners also manage keys, members, billing and settings."
+      about="Members use models and read everything except the audit log. Owners also manage keys, members, billing and settings. Reviewers only label, and Billing only pays."
       actions={
         owner ? (
           <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "invite" })}>
@@ -68,6 +82,14 @@ export function MembersPage(): ReactNode {
           secret={joinLink(open.sent)}
           onClose={close}
         >
+          {isLoopback(location.hostname) ? (
+            <Notice tone="warn">
+              This link begins with <code className="font-mono text-xs">{location.origin}</code>, an address
+              that works on this machine only. Open the console at the address that others reach, and take{" "}
+              <strong>New link</strong> there; the server should have that address as{" "}
+              <code className="font-mono text-xs">server.public_url</code>.
+            </Notice>
+          ) : null}
           <p className="text-soft text-sm">
             Send this link to them. It works once, until {day(open.sent.expires_at)}.
           </p>
@@ -107,7 +129,7 @@ function MemberTable({
         },
         {
           name: "Role",
-          cell: ({ role }) => <Badge tone={role === "member" ? "plain" : "good"}>{roleNames[role]}</Badge>,
+          cell: ({ role }) => <Badge tone={isOwner(role) ? "good" : "plain"}>{roleNames[role]}</Badge>,
         },
         { name: "Joined", cell: ({ created_at }) => day(created_at) },
         actionsColumn(owner, (member: Member) => (
@@ -221,6 +243,7 @@ function Invite({
         label="Role"
         value={role}
         options={roleOptions}
+        hint={roleWords[role]}
         onChange={(event) => setRole(event.target.value as Role)}
       />
     </FormDialog>
@@ -246,6 +269,7 @@ function ChangeRole({ member, onClose }: { member: Member; onClose: () => void }
         label="Role"
         value={role}
         options={roleOptions}
+        hint={roleWords[role]}
         onChange={(event) => setRole(event.target.value as Role)}
       />
     </FormDialog>

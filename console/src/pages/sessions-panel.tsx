@@ -19,6 +19,7 @@ const methodNames: Record<NonNullable<OwnSession["method"]>, string> = {
   link: "One-time link",
   invitation: "Invitation",
   sso: "Single sign-on",
+  passkey: "Passkey",
 }
 
 const useOwnSessions = () =>

@@ -1,6 +1,7 @@
 /** Settings: the organization's name and retention, what it keeps of its requests, its limits, the user's profile and the theme. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
+import { storedResponsesDaysMax } from "../../../src/contract/platform/organizations.ts"
 import { passwordCharactersMin } from "../../../src/contract/platform/sessions.ts"
 import { api, useWrite } from "../api.ts"
 import { ContentPanel } from "../content/content-panel.tsx"
@@ -10,7 +11,11 @@ import { Segments, TextField } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { Form } from "../parts/form.tsx"
 import { count } from "../parts/format.ts"
+import { NumberField } from "../parts/number-field.tsx"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { numberOf } from "../parts/typed-number.ts"
+import { PasskeysPanel } from "./passkeys-panel.tsx"
+import { SecondFactorPanel } from "./second-factor-panel.tsx"
 import { MemberSessionsPanel, OwnSessionsPanel, SingleSignOnPanel } from "./sessions-panel.tsx"
 import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
@@ -23,6 +28,8 @@ export function SettingsPage(): ReactNode {
           <OrganizationPanel />
           <ResourcesPanel />
           <PasswordPanel />
+          <PasskeysPanel />
+          <SecondFactorPanel />
           <OwnSessionsPanel />
           <AppearancePanel />
         </div>
@@ -45,7 +52,7 @@ function OrganizationPanel(): ReactNode {
     async () =>
       await api.updateOrganization({
         params: { org_id: organization.id },
-        body: { name, data_persistence: { stored_responses_days: days.trim() === "" ? null : Number(days) } },
+        body: { name, data_persistence: { stored_responses_days: numberOf(days, "whole", daysBounds) } },
       }),
     [["organizations"]],
   )
@@ -71,15 +78,15 @@ function OrganizationPanel(): ReactNode {
           value={name}
           onChange={(event) => setName(event.target.value)}
         />
-        <TextField
+        <NumberField
+          kind="whole"
+          bounds={daysBounds}
           label="Keep stored responses for (days)"
-          inputMode="numeric"
-          pattern="\d{0,4}"
           placeholder="30"
           disabled={!owner}
           hint="Leave empty for the default of 30 days; 0 stores nothing."
           value={days}
-          onChange={(event) => setDays(event.target.value)}
+          onText={setDays}
         />
         <div>
           <span className="label">Organization ID</span>
@@ -93,6 +100,8 @@ function OrganizationPanel(): ReactNode {
     </Panel>
   )
 }
+
+const daysBounds = { min: 0, max: storedResponsesDaysMax }
 
 function ResourcesPanel(): ReactNode {
   const { id: org_id } = useOrganization()

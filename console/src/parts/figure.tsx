@@ -11,10 +11,13 @@ export function Figure({
   name,
   value,
   look = "loud",
+  about,
   framed = false,
 }: {
   name: string
   value: string
+  /** What it says, in a sentence. */
+  about?: string
   look?: keyof typeof looks
   framed?: boolean
 }): ReactNode {
@@ -22,6 +25,7 @@ export function Figure({
     <div className={`min-w-0 ${framed ? "panel px-3 py-2.5" : ""}`}>
       <dt className="label">{name}</dt>
       <dd className={looks[look]}>{value}</dd>
+      {about ? <dd className="text-soft text-xs font-normal">{about}</dd> : null}
     </div>
   )
 }

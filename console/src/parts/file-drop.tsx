@@ -53,7 +53,8 @@ export function FileDrop({
       <input
         ref={picker}
         type="file"
-        accept=".csv,.tsv,.jsonl,.ndjson,.txt"
+        // Workbooks can be chosen to be told how they are saved as CSV.
+        accept=".csv,.tsv,.jsonl,.ndjson,.txt,.xlsx"
         aria-label={label}
         className="hidden"
         disabled={disabled}

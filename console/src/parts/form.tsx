@@ -1,4 +1,7 @@
-/** A form that writes once: its fields and buttons are disabled while it does, and it says what was refused. */
+/**
+ * A form that writes once: its fields and buttons are disabled while it does, and it says what was refused. A field that
+ * says itself wrong stops it.
+ */
 import { type FormEvent, type ReactNode, useEffect, useRef } from "react"
 import { ErrorNotice } from "./error-notice.tsx"
 
@@ -31,8 +34,12 @@ export function Form({
     if (!isPending && focused.current instanceof HTMLElement && document.activeElement === document.body)
       focused.current.focus()
   }, [isPending])
-  const submit = (event: FormEvent): void => {
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault()
+    const wrong = event.currentTarget.querySelector<HTMLElement>(
+      "[aria-invalid=true]:enabled:not([data-refused])",
+    )
+    if (wrong) return show(wrong)
     if (!ready) return
     focused.current = document.activeElement
     write.mutate(undefined)
@@ -46,4 +53,11 @@ export function Form({
       </fieldset>
     </form>
   )
+}
+
+/** Where it stands in a part that is folded away, that is opened. */
+function show(field: HTMLElement): void {
+  const folded = field.closest("details")
+  if (folded) folded.open = true
+  field.focus()
 }

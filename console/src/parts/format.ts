@@ -8,6 +8,7 @@ const percentage = new Intl.NumberFormat("en", {
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 })
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 const dollars = new Intl.NumberFormat("en", { style: "currency", currency: "USD" })
+const languages = new Intl.DisplayNames("en", { type: "language" })
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
 
 const date = { year: "numeric", month: "short", day: "numeric" } as const
@@ -23,6 +24,9 @@ const axisSeconds = new Intl.DateTimeFormat("en", { ...clock, second: "2-digit" 
 
 /** Half of the last digit that is shown: what is nearer to 0 or 1 would read as impossible or certain. */
 const percentEdge = 0.0005
+
+/** Of a code, such as "en". */
+export const languageName = (code: string): string => languages.of(code) ?? code
 
 /** A share of a whole. Only nothing is 0.0% and only everything is 100.0%. */
 export function percent(share: number): string {

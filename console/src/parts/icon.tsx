@@ -3,6 +3,7 @@ import type { ReactNode } from "react"
 
 const paths = {
   play: "M6 4.5v11l9-5.5z",
+  bolt: "M11 2.5 4.5 11.5h4.6L8.5 17.5l7-9.5h-4.8z",
   check: "m4.5 10.5 3.5 3.5 7.5-8",
   cross: "m5.5 5.5 9 9m0-9-9 9",
   plus: "M10 4.5v11M4.5 10h11",

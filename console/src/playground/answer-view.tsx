@@ -62,8 +62,25 @@ export function AnswerLine({ bar, ...given }: Given & { bar: boolean }): ReactNo
   )
 }
 
-/** Everything the answer says. */
-export function AnswerDetails({ answer, options }: Given): ReactNode {
+/** The probability of what is answered; null where nothing is. */
+export function likelihoodOf(answer: Answer | null): number | null {
+  if (!answer) return null
+  return answer.type === "predicate"
+    ? Math.max(answer.probability, 1 - answer.probability)
+    : Math.max(...answer.probabilities)
+}
+
+/** Everything the answer says, and what such a probability has been worth. */
+export function AnswerDetails({ worth, ...given }: Given & { worth: string | null }): ReactNode {
+  return (
+    <div className="flex flex-col gap-2">
+      <AnswerFigures {...given} />
+      {worth ? <p className="text-soft number text-xs">{worth}</p> : null}
+    </div>
+  )
+}
+
+function AnswerFigures({ answer, options }: Given): ReactNode {
   if (!answer) return <p className="text-soft text-sm">The model refused to answer.</p>
   switch (answer.type) {
     case "predicate":

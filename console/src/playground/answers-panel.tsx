@@ -1,20 +1,24 @@
 /** The answers, one line for each question from the start, so that nothing moves when they come; a line opens on demand. */
 import { type ReactNode, useState } from "react"
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
+import { CopyButton } from "../parts/copy-button.tsx"
 import { ErrorText } from "../parts/error-text.tsx"
 import { count, milliseconds, smallDollars } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Notice } from "../parts/page.tsx"
-import { AnswerDetails, AnswerLine } from "./answer-view.tsx"
+import { AnswerDetails, AnswerLine, likelihoodOf, verdictOf } from "./answer-view.tsx"
 import type { Answered } from "./ask.ts"
-import type { DraftQuestion } from "./draft.ts"
+import type { Answer, DraftQuestion } from "./draft.ts"
+import { measuresOf, worthOf } from "./measured.ts"
 import type { Outcome, Run } from "./run.ts"
 import type { AnsweredStage } from "./stages.ts"
 
 export function AnswersPanel({
   questions,
   models,
+  catalog,
   run,
   stale,
   busy,
@@ -22,6 +26,7 @@ export function AnswersPanel({
   questions: readonly DraftQuestion[]
   /** Those that are asked next: one, or two to compare. */
   models: readonly string[]
+  catalog: readonly OrgModel[]
   run: Run | null
   /** The draft has changed since it was asked. */
   stale: boolean
@@ -36,10 +41,13 @@ export function AnswersPanel({
     <section className="panel" aria-label="Answers">
       <header className="flex h-11 items-center justify-between gap-2 px-3">
         <h2 className="text-sm font-semibold">Answers</h2>
-        {answered.length > 0 ? (
-          <Button kind="bare" small onClick={() => setOpen(new Set(all ? [] : ids))}>
-            {all ? "Collapse all" : "Expand all"}
-          </Button>
+        {run && answered.length > 0 ? (
+          <div className="flex gap-1">
+            <CopyButton bare label="Copy answers" text={answersText(run.draft.questions, answered)} />
+            <Button kind="bare" small onClick={() => setOpen(new Set(all ? [] : ids))}>
+              {all ? "Collapse all" : "Expand all"}
+            </Button>
+          </div>
         ) : null}
       </header>
       {columns.length > 1 ? <ModelNames models={columns} /> : null}
@@ -53,6 +61,7 @@ export function AnswersPanel({
             question={question}
             run={run}
             answered={answered}
+            catalog={catalog}
             open={open.has(question.id)}
             onOpen={(wanted) => setOpen(toggled(open, question.id, wanted))}
           />
@@ -83,6 +92,21 @@ function toggled(open: ReadonlySet<string>, id: string, wanted: boolean): Set<st
   return next
 }
 
+/** A line for each question as it was asked, with a column for each model: what a sheet takes. */
+const answersText = (asked: readonly DraftQuestion[], answered: readonly Answered[]): string =>
+  asked
+    .map((question, index) => {
+      const given = answered.map(({ answers }) => {
+        const { word, aside } = verdictOf({ answer: answers[index] ?? null, options: question.options })
+        return aside ? `${word} (${aside})` : word
+      })
+      return [titleOf(question, index + 1), ...given].map((cell) => cell.replaceAll(/\s+/g, " ")).join("\t")
+    })
+    .join("\n")
+
+const titleOf = ({ name, instructions }: DraftQuestion, number: number): string =>
+  name.trim() || instructions.trim() || `Question ${number}`
+
 const titleWidth = "w-[32%] shrink-0"
 const comparedColumns = "grid min-w-0 flex-1 gap-x-4 gap-y-1 sm:grid-cols-2"
 
@@ -109,6 +133,7 @@ function AnswerRow({
   question,
   run,
   answered,
+  catalog,
   open,
   onOpen,
 }: {
@@ -117,6 +142,7 @@ function AnswerRow({
   run: Run | null
   /** One per model that answered. */
   answered: readonly Answered[]
+  catalog: readonly OrgModel[]
   open: boolean
   onOpen: (open: boolean) => void
 }): ReactNode {
@@ -127,7 +153,7 @@ function AnswerRow({
     : []
   const has = given.length > 0
   const shown = has && open
-  const title = question.name.trim() || question.instructions.trim() || `Question ${number}`
+  const title = titleOf(question, number)
   return (
     <li>
       <div role="group" aria-label={`Answer to question ${number}`}>
@@ -162,7 +188,7 @@ function AnswerRow({
                     <Icon name="layers" className="size-3" /> {answered[column]?.model}
                   </p>
                 ) : null}
-                <AnswerDetails {...one} />
+                <AnswerDetails {...one} worth={worthIn(catalog, answered[column]?.model, one.answer)} />
               </div>
             ))}
           </div>
@@ -170,6 +196,16 @@ function AnswerRow({
       </div>
     </li>
   )
+}
+
+function worthIn(
+  catalog: readonly OrgModel[],
+  model: string | undefined,
+  answer: Answer | null,
+): string | null {
+  const measures = measuresOf(catalog.find(({ model_sku }) => model_sku === model))
+  const likelihood = likelihoodOf(answer)
+  return measures && answer && likelihood !== null ? worthOf(measures, answer.type, likelihood) : null
 }
 
 function OutcomeView({ outcome }: { outcome: Outcome }): ReactNode {

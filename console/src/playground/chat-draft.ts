@@ -1,4 +1,5 @@
-/** A conversation that is opened in the chat: from the kept content of a request, by a link of this browser. */
+/** A conversation of the chat: kept while its tab is open, or opened from the kept content of a request, by a link of this browser. */
+import type { BrowserStorage } from "../parts/storage.ts"
 import { packJson, unpackJson } from "./keep.ts"
 import type { ChatMessage } from "./stream.ts"
 
@@ -14,7 +15,16 @@ export const packChat = async (draft: ChatDraft): Promise<string> => await packJ
 
 /** Null when the text is not a conversation. */
 export async function unpackChat(packed: string): Promise<ChatDraft | null> {
-  const given = await unpackJson(packed)
+  return readChat(await unpackJson(packed))
+}
+
+const chatEntry = "chat"
+
+export const keepChat = (storage: BrowserStorage, draft: ChatDraft): void => storage.write(chatEntry, draft)
+export const keptChat = (storage: BrowserStorage): ChatDraft =>
+  readChat(storage.read(chatEntry)) ?? { model: "", system: "", messages: [], text: "" }
+
+function readChat(given: unknown): ChatDraft | null {
   if (typeof given !== "object" || given === null) return null
   const { model, system, messages, text } = given as Record<string, unknown>
   if (!Array.isArray(messages)) return null

@@ -6,12 +6,14 @@ import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { AreaField, TextField } from "../parts/field.tsx"
+import { AreaField } from "../parts/field.tsx"
 import { count, decimal, milliseconds, plural } from "../parts/format.ts"
 import { useHashLink } from "../parts/hash-link.ts"
+import { NumberField } from "../parts/number-field.tsx"
 import { Empty, useTitle } from "../parts/page.tsx"
-import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
-import { unpackChat } from "./chat-draft.ts"
+import { numberOf, readNumber } from "../parts/typed-number.ts"
+import { modelsQuery, useBrowserStorage, useOrganization, useTabStorage } from "../session.ts"
+import { keepChat, keptChat, unpackChat } from "./chat-draft.ts"
 import { ModelSelect } from "./model-select.tsx"
 import { firstModel } from "./models.ts"
 import { ShippedModelNotice } from "./shipped-model-notice.tsx"
@@ -24,15 +26,35 @@ interface Settings {
   readonly tokensMax: string
 }
 
+const temperatureBounds = { min: 0, max: 2, required: true }
+const tokensBounds = { min: 1, max: 1_000_000, required: true }
+
+/** What keeps the next message from being sent. */
+function whatIsWrong({ temperature, tokensMax }: Settings): string | null {
+  const [first, second] = [
+    readNumber(temperature, "number", temperatureBounds).problem,
+    readNumber(tokensMax, "whole", tokensBounds).problem,
+  ]
+  if (first !== null) return `Temperature: ${first}`
+  return second === null ? null : `Most tokens: ${second}`
+}
+
 const defaults: Settings = { model: "", system: "", temperature: "0.7", tokensMax: "256" }
 
 export function ChatPage(): ReactNode {
   useTitle("Chat")
   const { id: orgId } = useOrganization()
   const models = useQuery(modelsQuery(orgId)).data ?? []
-  const [settings, setSettings] = useState(defaults)
+  const tab = useTabStorage()
+  const [kept] = useState(() => keptChat(tab))
+  const [settings, setSettings] = useState({ ...defaults, model: kept.model, system: kept.system })
   const model = settings.model || firstModel(models, "chat")
-  const chat = useChat(orgId)
+  const chat = useChat(orgId, kept.messages)
+  const { messages, busy } = chat
+  const isWritten = busy && messages.at(-1)?.role === "assistant"
+  useEffect(() => {
+    if (!isWritten) keepChat(tab, { model: settings.model, system: settings.system, messages, text: "" })
+  }, [tab, isWritten, messages, settings.model, settings.system])
   const [opened, setOpened] = useState({ number: 0, text: "" })
   useHashLink("c", (packed) => {
     void unpackChat(packed).then((draft) => {
@@ -58,7 +80,11 @@ export function ChatPage(): ReactNode {
           New chat
         </Button>
       </header>
-      <ShippedModelNotice model={model} />
+      <ShippedModelNotice
+        model={model}
+        models={models}
+        onConnected={(next) => setSettings((now) => ({ ...now, model: next }))}
+      />
       <SettingsForm settings={settings} onChange={setSettings} />
       <Conversation messages={chat.messages} busy={chat.busy} />
       <ErrorNotice error={chat.error} />
@@ -72,9 +98,16 @@ export function ChatPage(): ReactNode {
           ) : null}
         </p>
       ) : null}
+      {chat.cutAt ? (
+        <p className="text-soft text-xs" role="status">
+          The answer was cut off at {plural(chat.cutAt, "token")}: raise <strong>Most tokens</strong> under
+          Instructions and settings for longer ones.
+        </p>
+      ) : null}
       <Composer
         key={opened.number}
         first={opened.text}
+        wrong={whatIsWrong(settings)}
         busy={chat.busy}
         onStop={chat.stop}
         onSend={(text) => chat.send(text, { ...settings, model })}
@@ -83,13 +116,15 @@ export function ChatPage(): ReactNode {
   )
 }
 
-function useChat(orgId: string) {
+function useChat(orgId: string, before: readonly ChatMessage[]) {
   const storage = useBrowserStorage()
-  const [messages, setMessages] = useState<readonly ChatMessage[]>([])
+  const [messages, setMessages] = useState(before)
   const [running, setRunning] = useState<AbortController | null>(null)
   const [error, setError] = useState<unknown>(null)
   const [figures, setFigures] = useState<string | null>(null)
   const [sequenceId, setSequenceId] = useState<string | null>(null)
+  /** At how many tokens the last answer ended before its end. */
+  const [cutAt, setCutAt] = useState<number | null>(null)
   const send = async (text: string, settings: Settings): Promise<void> => {
     const controller = new AbortController()
     const asked: ChatMessage[] = [...messages, { role: "user", content: text }]
@@ -98,14 +133,16 @@ function useChat(orgId: string) {
     setError(null)
     setFigures(null)
     setSequenceId(null)
+    setCutAt(null)
+    const tokensMax = numberOf(settings.tokensMax, "whole", tokensBounds) ?? 0
     const startedMs = performance.now()
     let answer = ""
     try {
       const events = streamChat({
         model: settings.model,
         messages: settings.system.trim() ? [{ role: "system", content: settings.system }, ...asked] : asked,
-        temperature: Number(settings.temperature),
-        tokensMax: Number(settings.tokensMax),
+        temperature: numberOf(settings.temperature, "number", temperatureBounds) ?? 0,
+        tokensMax,
         orgId,
         signal: controller.signal,
       })
@@ -119,6 +156,7 @@ function useChat(orgId: string) {
           answer += event.text
           setMessages([...asked, { role: "assistant", content: answer }])
         }
+        if (event.kind === "end" && event.reason === "length") setCutAt(tokensMax)
         if (event.kind === "usage") {
           const tookMs = performance.now() - startedMs
           const speed = (event.outputTokens / tookMs) * 1000
@@ -140,12 +178,14 @@ function useChat(orgId: string) {
     setError(null)
     setFigures(null)
     setSequenceId(null)
+    setCutAt(null)
   }
   return {
     messages,
     error,
     figures,
     sequenceId,
+    cutAt,
     busy: running !== null,
     send: (text: string, settings: Settings) => void send(text, settings),
     stop: () => running?.abort(),
@@ -172,21 +212,19 @@ function SettingsForm({
           value={settings.system}
           onChange={(event) => onChange({ ...settings, system: event.target.value })}
         />
-        <TextField
+        <NumberField
+          kind="number"
+          bounds={temperatureBounds}
           label="Temperature"
-          type="number"
-          min={0}
-          max={2}
-          step={0.1}
           value={settings.temperature}
-          onChange={(event) => onChange({ ...settings, temperature: event.target.value })}
+          onText={(temperature) => onChange({ ...settings, temperature })}
         />
-        <TextField
+        <NumberField
+          kind="whole"
+          bounds={tokensBounds}
           label="Most tokens"
-          type="number"
-          min={1}
           value={settings.tokensMax}
-          onChange={(event) => onChange({ ...settings, tokensMax: event.target.value })}
+          onText={(tokensMax) => onChange({ ...settings, tokensMax })}
         />
       </div>
     </details>
@@ -238,11 +276,14 @@ function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; bu
 
 function Composer({
   first,
+  wrong,
   busy,
   onSend,
   onStop,
 }: {
   first: string
+  /** In the settings, which may be folded away. */
+  wrong: string | null
   busy: boolean
   onSend: (text: string) => void
   onStop: () => void
@@ -250,12 +291,17 @@ function Composer({
   const [text, setText] = useState(first)
   const send = (event: FormEvent | KeyboardEvent): void => {
     event.preventDefault()
-    if (busy || text.trim() === "") return
+    if (busy || wrong !== null || text.trim() === "") return
     onSend(text)
     setText("")
   }
   return (
-    <form onSubmit={send} className="flex items-end gap-2">
+    <form onSubmit={send} className="flex flex-wrap items-end gap-2">
+      {wrong === null ? null : (
+        <p className="text-bad basis-full text-xs" role="alert">
+          {wrong}
+        </p>
+      )}
       <textarea
         aria-label="Message"
         dir="auto"
@@ -267,14 +313,14 @@ function Composer({
         onKeyDown={(event) =>
           event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && send(event)
         }
-        className="control field-sizing-content max-h-40 min-h-9 resize-none !py-[7px] !leading-5"
+        className="control field-sizing-content max-h-40 min-h-9 min-w-0 flex-1 resize-none !py-[7px] !leading-5"
       />
       {busy ? (
         <Button icon="stop" onClick={onStop}>
           Stop
         </Button>
       ) : (
-        <Button type="submit" kind="loud" icon="send" disabled={text.trim() === ""}>
+        <Button type="submit" kind="loud" icon="send" disabled={wrong !== null || text.trim() === ""}>
           Send
         </Button>
       )}

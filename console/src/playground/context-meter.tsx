@@ -32,8 +32,8 @@ export function ContextMeter({ tokens, tokensMax, model }: ContextUse): ReactNod
       </span>
       {over ? (
         <p role="status" className="text-bad basis-full">
-          This is more than {model} can read at once and will be refused. Shorten the evidence, or choose a
-          model with a longer context.
+          This is more than {model} can read at once and will be refused. Shorten the text, or choose a model
+          with a longer context.
         </p>
       ) : null}
     </>

@@ -81,7 +81,7 @@ test("a boolean and the text of it are two options to decisions, and one to Syst
 
 test.each([
   [{ model: "" }, "Choose a model."],
-  [{ evidence: " \n" }, "Give some evidence"],
+  [{ evidence: " \n" }, "Give a text"],
   [{ questions: [] }, "Add a question."],
   [{ questions: [question("predicate")] }, "Question 1 has no text."],
   [{ questions: [question("choice", { instructions: "?" })] }, "option without a name"],

@@ -200,8 +200,8 @@ export function fromSystemOne(answer: SystemOneAnswer, { options }: DraftQuestio
 /** What keeps the draft from being asked, in words; null when nothing does. */
 export function whatIsMissing({ api, evidence, questions, model }: Draft): string | null {
   if (!model) return "Choose a model."
-  if (evidence.trim() === "") return "Give some evidence: paste text, drop a file, or pick an example."
-  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax)) return "The evidence is larger than the limit of 4 MiB."
+  if (evidence.trim() === "") return "Give a text: paste it, drop a file, or pick an example."
+  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax)) return "The text is larger than the limit of 4 MiB."
   if (questions.length === 0) return "Add a question."
   for (const [index, { type, instructions, options }] of questions.entries()) {
     const which = `Question ${index + 1}`

@@ -30,7 +30,7 @@ export function EvidencePane({
     if (!file) return
     const found = await readText(file)
     setError("error" in found ? found.error : null)
-    if ("text" in found) onReplace(found.text, `${file.name} replaced the evidence.`)
+    if ("text" in found) onReplace(found.text, `${file.name} replaced the text.`)
   }
   const drop = (event: DragEvent): void => {
     event.preventDefault()
@@ -44,20 +44,20 @@ export function EvidencePane({
   }
   return (
     <section
-      aria-label="Evidence"
+      aria-label="Text"
       className={`panel flex min-h-64 flex-col ${over ? "outline-accent outline-2" : ""}`}
       onDragOver={dragged}
       onDragLeave={() => setOver(false)}
       onDrop={drop}
     >
       <header className="flex items-center justify-between gap-2 px-3 pt-2.5">
-        <h2 className="text-sm font-semibold">Evidence</h2>
+        <h2 className="text-sm font-semibold">Text</h2>
         <div className="flex gap-1">
           <input
             ref={picker}
             type="file"
             className="hidden"
-            aria-label="Evidence file"
+            aria-label="Text file"
             onChange={(event) => void take(event.target.files?.[0])}
           />
           <Button kind="bare" small icon="file" onClick={() => picker.current?.click()}>
@@ -80,7 +80,7 @@ export function EvidencePane({
         </div>
       </header>
       <textarea
-        aria-label="Evidence text"
+        aria-label="Text to judge"
         dir="auto"
         value={evidence}
         onChange={(event) => onChange(event.target.value)}
@@ -99,7 +99,7 @@ export function EvidencePane({
           type="button"
           className="hover:text-ink ml-auto underline disabled:invisible"
           disabled={evidence === ""}
-          onClick={() => onReplace("", "The evidence was cleared.")}
+          onClick={() => onReplace("", "The text was cleared.")}
         >
           Clear
         </button>
@@ -110,7 +110,7 @@ export function EvidencePane({
 
 async function readText(file: File): Promise<{ text: string } | { error: string }> {
   if (file.size > LIMITS.evidenceBytesMax)
-    return { error: `${file.name} is larger than 4 MiB, the most that evidence can be.` }
+    return { error: `${file.name} is larger than 4 MiB, the most that a text can be.` }
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) }
   } catch {

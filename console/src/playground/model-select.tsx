@@ -13,15 +13,21 @@ const reasons: Partial<Record<OrgModel["status"], string>> = {
   spend_limit_exceeded: "spend limit reached",
 }
 
+/** As a request names a question set. */
+export const setModel = (name: string): string => `set:${name}`
+
 export function ModelSelect({
   label,
   models,
   value,
   use = "decisions",
   tall = false,
+  sets = [],
   onChange,
 }: {
   label: string
+  /** Names of question sets that can be chosen too. */
+  sets?: readonly string[]
   use?: ModelUse
   models: readonly OrgModel[]
   value: string
@@ -46,6 +52,15 @@ export function ModelSelect({
           {reasons[status] ? `${model_sku} (${reasons[status]})` : model_sku}
         </option>
       ))}
+      {sets.length > 0 ? (
+        <optgroup label="Question sets">
+          {sets.map((name) => (
+            <option key={name} value={setModel(name)}>
+              {setModel(name)}
+            </option>
+          ))}
+        </optgroup>
+      ) : null}
     </select>
   )
 }

@@ -1,30 +1,37 @@
 /** The playground: evidence and answers on the left, questions on the right. */
 import { useQuery } from "@tanstack/react-query"
+import { useNavigate } from "@tanstack/react-router"
 import { type Dispatch, type ReactNode, type SetStateAction, useEffect, useRef, useState } from "react"
+import { api } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { useCopy } from "../parts/copy-button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { Segments } from "../parts/field.tsx"
+import { CheckField, Segments } from "../parts/field.tsx"
 import { useTitle } from "../parts/page.tsx"
 import { Onboarding } from "../shell/onboarding.tsx"
-import { modelsQuery, useOrganization } from "../session.ts"
+import { modelsQuery, useOrganization, useTabStorage } from "../session.ts"
 import { AnswersPanel } from "./answers-panel.tsx"
 import type { AskOptions } from "./ask.ts"
+import { modelHere } from "./ask-here.ts"
 import { CodeDialog } from "./code-dialog.tsx"
 import type { ContextUse } from "./context-meter.tsx"
 import { type Api, type Draft, whatIsMissing } from "./draft.ts"
 import { EvidencePane } from "./evidence-pane.tsx"
 import { HistoryDialog } from "./history-dialog.tsx"
 import { packDraft } from "./keep.ts"
-import { ModelSelect } from "./model-select.tsx"
+import { ModelSelect, setModel } from "./model-select.tsx"
+import { measuresOf } from "./measured.ts"
 import { firstModel, rivalOf } from "./models.ts"
 import { Questions } from "./questions.tsx"
-import { useRun } from "./run.ts"
+import { modelsAsked, useRun } from "./run.ts"
 import { SaveAsSet } from "../sets/create-set.tsx"
+import { setsKey } from "../sets/set-query.ts"
+import { triedTextEntry } from "../sets/set-tabs.ts"
 import { estimateTokens } from "./tokens.ts"
 import { UndoBar } from "./undo-bar.tsx"
 import { type DraftState, useDraft } from "./use-draft.ts"
+import { weakSpotSentence, weakSpots } from "./weak-spots.ts"
 
 const apis: readonly { value: Api; label: string }[] = [
   { value: "decisions", label: "Decisions" },
@@ -38,7 +45,9 @@ export function PlaygroundPage(): ReactNode {
   const { id: orgId } = useOrganization()
   const { data: models = [], isPending: areModelsLoading } = useQuery(modelsQuery(orgId))
   const { draft, change, replace, replaced, undo, dismiss } = useDraft(firstModel(models, "decisions"))
-  const { run, busy, start, cancel } = useRun(draft, orgId, models)
+  const [wantsHere, setWantsHere] = useState(false)
+  const isHere = wantsHere && draft.api === "decisions"
+  const { run, busy, start, cancel } = useRun(draft, { orgId, models, isHere })
   const [dialog, setDialog] = useState<PageDialog | null>(null)
   const missing = whatIsMissing(draft)
   const stale =
@@ -73,14 +82,24 @@ export function PlaygroundPage(): ReactNode {
               </Button>
             )}
             {missing && !areModelsLoading ? <p className="text-soft text-xs">{missing}</p> : null}
+            {draft.api === "decisions" ? (
+              <CheckField
+                label="Run in this browser"
+                hint={`The text does not leave this machine. ${modelHere} is fetched once (40 MB); nothing is recorded or charged.`}
+                checked={wantsHere}
+                onChange={(event) => setWantsHere(event.target.checked)}
+              />
+            ) : null}
           </div>
           <AnswersPanel
             questions={draft.questions}
-            models={draft.rival === null ? [draft.model] : [draft.model, draft.rival]}
+            models={isHere ? [modelHere] : modelsAsked(draft)}
+            catalog={models}
             run={run}
             stale={stale}
             busy={busy}
           />
+          <Care draft={draft} models={models} />
         </div>
         <Questions
           draft={draft}
@@ -114,6 +133,21 @@ export function PlaygroundPage(): ReactNode {
   )
 }
 
+/** What the asked model is bad at, where the request looks like it; below the answers, so that it moves nothing. */
+function Care({ draft, models }: { draft: Draft; models: AskOptions["models"] }): ReactNode {
+  const model = models.find(({ model_sku }) => model_sku === draft.model)
+  const measures = measuresOf(model)
+  if (!measures) return null
+  const asked = draft.questions.map(({ instructions }) => instructions)
+  const spots = weakSpots(asked, draft.evidence, estimateTokens(draft, draft.model))
+  const sentence = weakSpotSentence(draft.model, spots)
+  return sentence ? (
+    <p role="note" aria-label="Take care" className="text-soft text-xs">
+      {sentence}
+    </p>
+  ) : null
+}
+
 /** Of the models that are asked, the one with the shortest context. */
 function contextOf(draft: Draft, models: AskOptions["models"]): ContextUse | null {
   const asked = models.filter(({ model_sku }) => model_sku === draft.model || model_sku === draft.rival)
@@ -134,6 +168,7 @@ function Toolbar({
   onChange: DraftState["change"]
   onDialog: (dialog: PageDialog) => void
 }): ReactNode {
+  const { sets, trySet } = useSetsToTry()
   return (
     <header className="flex flex-wrap items-center gap-x-2 gap-y-3">
       <div className="flex items-center gap-2 max-sm:w-full max-sm:justify-between">
@@ -145,12 +180,23 @@ function Toolbar({
           onChange={(api) => onChange((latest) => ({ ...latest, api }))}
         />
       </div>
+      {draft.api === "systemone" ? (
+        <p className="text-soft order-last w-full text-xs">
+          System One is another form of the same request: named questions about one state, which may be JSON,
+          at POST /v1/systemone. The model and its answers are the same.
+        </p>
+      ) : null}
       <div className="flex flex-wrap items-center gap-2 max-sm:w-full">
         <ModelSelect
           label="Model"
           models={models}
+          sets={sets}
           value={draft.model}
-          onChange={(model) => onChange((latest) => ({ ...latest, model }))}
+          onChange={(model) => {
+            const set = sets.find((name) => setModel(name) === model)
+            if (set === undefined) onChange((latest) => ({ ...latest, model }))
+            else trySet(set, draft.evidence)
+          }}
         />
         <Rival draft={draft} models={models} onChange={onChange} />
       </div>
@@ -165,6 +211,30 @@ function Toolbar({
       </div>
     </header>
   )
+}
+
+const setsListedMax = 100
+
+/** A set asks its own questions: it is tried on its page, about the text that stands here. */
+function useSetsToTry(): { sets: readonly string[]; trySet: (name: string, text: string) => void } {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const storage = useTabStorage()
+  const { data = [] } = useQuery({
+    queryKey: [...setsKey(orgId), "names"],
+    queryFn: async () => {
+      const query = { limit: setsListedMax }
+      return (await api.listQuestionSets({ params: { org_id: orgId }, query })).data.map(({ name }) => name)
+    },
+  })
+  return {
+    sets: data,
+    trySet: (setName, text) => {
+      storage.write(triedTextEntry, text)
+      const to = "/o/$orgId/sets/$setName"
+      void navigate({ to, params: { orgId, setName }, search: { tab: "try" } })
+    },
+  }
 }
 
 function useRunKey(start: () => void): void {

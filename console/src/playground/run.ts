@@ -3,6 +3,7 @@ import { useState } from "react"
 import { rememberSequence } from "../analytics/recent.ts"
 import { useBrowserStorage, useTabStorage } from "../session.ts"
 import { type Answered, type AskOptions, ask } from "./ask.ts"
+import { askHere, modelHere } from "./ask-here.ts"
 import type { Draft } from "./draft.ts"
 import { addToHistory } from "./keep.ts"
 import { keepRun, keptRun } from "./kept-run.ts"
@@ -19,7 +20,16 @@ export interface Run {
   readonly outcomes: readonly Outcome[]
 }
 
-export function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
+interface RunOptions {
+  readonly orgId: string
+  readonly models: AskOptions["models"]
+  /** In this browser, and nowhere else. */
+  readonly isHere: boolean
+}
+
+export const modelsAsked = ({ model, rival }: Draft): string[] => (rival === null ? [model] : [model, rival])
+
+export function useRun(draft: Draft, { orgId, models, isHere }: RunOptions) {
   const [storage, tab] = [useBrowserStorage(), useTabStorage()]
   const [run, setRun] = useState<Run | null>(() => keptRun(tab, draft))
   const [running, setRunning] = useState<AbortController | null>(null)
@@ -30,7 +40,9 @@ export function useRun(draft: Draft, orgId: string, models: AskOptions["models"]
       rememberSequence(storage, id, draft.evidence)
     }
     try {
-      const answered = await ask(draft, sku, { orgId, models, signal, onSequence })
+      const answered = isHere
+        ? await askHere(draft, signal)
+        : await ask(draft, sku, { orgId, models, signal, onSequence })
       learnTokens(draft, sku, answered.inputTokens)
       return { answered, sequenceId }
     } catch (error) {
@@ -40,7 +52,7 @@ export function useRun(draft: Draft, orgId: string, models: AskOptions["models"]
   const start = async (): Promise<void> => {
     const controller = new AbortController()
     setRunning(controller)
-    const skus = draft.rival === null ? [draft.model] : [draft.model, draft.rival]
+    const skus = isHere ? [modelHere] : modelsAsked(draft)
     const outcomes = await Promise.all(skus.map(async (sku) => await askOne(sku, controller.signal)))
     setRunning(null)
     if (controller.signal.aborted) return

@@ -13,15 +13,21 @@ export function UndoBar({
   onDismiss: () => void
 }): ReactNode {
   return (
-    <div role="status" className="pointer-events-none fixed inset-x-0 bottom-4 z-40 flex justify-center px-4">
+    <div role="status">
       {replaced ? (
-        <div className="bg-panel border-strong shadow-lift pointer-events-auto flex max-w-full items-center gap-2 rounded-lg border py-1.5 pr-1.5 pl-4 text-sm">
-          <span className="min-w-0 wrap-anywhere">{replaced.what}</span>
-          <Button small icon="turn" onClick={onUndo}>
-            Undo
-          </Button>
-          <Button small kind="bare" icon="cross" aria-label="Dismiss" onClick={onDismiss} />
-        </div>
+        <>
+          {/* What it covers at the end of the page can be scrolled from under it. */}
+          <div className="h-14" />
+          <div className="pointer-events-none fixed inset-x-0 bottom-4 z-40 flex justify-center px-4">
+            <div className="bg-panel border-strong shadow-lift pointer-events-auto flex max-w-full items-center gap-2 rounded-lg border py-1.5 pr-1.5 pl-4 text-sm">
+              <span className="min-w-0 wrap-anywhere">{replaced.what}</span>
+              <Button small icon="turn" onClick={onUndo}>
+                Undo
+              </Button>
+              <Button small kind="bare" icon="cross" aria-label="Dismiss" onClick={onDismiss} />
+            </div>
+          </div>
+        </>
       ) : null}
     </div>
   )

@@ -8,7 +8,8 @@ import { keepDraft, keptDraft, unpackDraft } from "./keep.ts"
 
 export interface Replaced {
   readonly what: string
-  readonly before: Draft
+  /** What was replaced, and nothing else: what is written elsewhere meanwhile stays. */
+  readonly before: Partial<Draft>
 }
 
 export interface DraftState {
@@ -23,6 +24,9 @@ export interface DraftState {
 
 const empty: Draft = { api: "decisions", model: "", rival: null, evidence: "", questions: [] }
 
+/** Of somebody who has none yet. */
+export const firstDraft = (): Draft => ({ ...empty, ...examples[0]?.make() })
+
 /** Fills in models that were not known yet when the draft was made. */
 function withModels(draft: Draft, firstModel: string): Draft {
   const model = draft.model || firstModel
@@ -33,9 +37,7 @@ function withModels(draft: Draft, firstModel: string): Draft {
 export function useDraft(firstModel: string): DraftState {
   // A tab has its own draft, so that two do not overwrite each other's; a new tab begins with the latest of any.
   const [tab, browser] = [useTabStorage(), useBrowserStorage()]
-  const [draft, setDraft] = useState<Draft>(
-    () => keptDraft(tab) ?? keptDraft(browser) ?? { ...empty, ...examples[0]?.make() },
-  )
+  const [draft, setDraft] = useState<Draft>(() => keptDraft(tab) ?? keptDraft(browser) ?? firstDraft())
   const [replaced, setReplaced] = useState<Replaced | null>(null)
   const latest = useRef(draft)
   useEffect(() => {
@@ -44,7 +46,10 @@ export function useDraft(firstModel: string): DraftState {
     keepDraft(browser, draft)
   }, [tab, browser, draft])
   const replace = useCallback((next: Partial<Draft>, what: string): void => {
-    setReplaced({ what, before: latest.current })
+    const before: Partial<Draft> = Object.fromEntries(
+      Object.entries(latest.current).filter(([field]) => field in next),
+    )
+    setReplaced({ what, before })
     setDraft({ ...latest.current, ...next })
   }, [])
   useHashLink("d", (shared) => {
@@ -55,7 +60,11 @@ export function useDraft(firstModel: string): DraftState {
   }
   return {
     draft: useMemo(() => withModels(draft, firstModel), [draft, firstModel]),
-    change: setDraft,
+    // The next edit is on top of what was replaced: the way back ends.
+    change: (next) => {
+      setReplaced(null)
+      setDraft(next)
+    },
     replace,
     replaced,
     undo,

@@ -14,6 +14,7 @@ const endpoints = [
   "decisions",
   "systemone",
   "chat_completions",
+  "completions",
   "responses",
   "responses_ws",
   "compact",

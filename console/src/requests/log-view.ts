@@ -25,7 +25,7 @@ export const logFilters = {
 export type LogFilter = keyof typeof logFilters
 const filterNames = Object.keys(logFilters) as LogFilter[]
 
-export type LogRange = Preset | "all" | { readonly startMs: number; readonly endMs: number }
+type LogRange = Preset | "all" | { readonly startMs: number; readonly endMs: number }
 
 export interface LogView {
   readonly range: LogRange
@@ -93,7 +93,7 @@ export function logQuery({ range, filters, tags, more }: LogView, nowMs: number)
   return { ...time, ...filters, tag: [...tags], f: [...more] } as LogQuery
 }
 
-export interface LogChip {
+interface LogChip {
   readonly words: string
   /** The view without it. */
   readonly without: LogView

@@ -23,7 +23,7 @@ function read(storage: BrowserStorage): Opened {
 
 export const openedRequest = (storage: BrowserStorage): string | null => read(storage).seqId || null
 
-export interface Neighbours {
+interface Neighbours {
   readonly newer: string | null
   readonly older: string | null
 }

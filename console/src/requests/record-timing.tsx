@@ -12,7 +12,7 @@ interface Part {
 }
 
 /** In the order in which they come; what is left is the gateway's own and the network's. */
-export function timeParts(sequence: SequenceDetail): readonly Part[] {
+function timeParts(sequence: SequenceDetail): readonly Part[] {
   const { queue_ms, route_ms, engine_ms, seq_duration_ms } = sequence
   const known = [
     { name: "Route", about: "choosing regions and workers", ms: route_ms, color: "bg-info" },

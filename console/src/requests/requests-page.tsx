@@ -3,6 +3,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { type FormEvent, type ReactNode, useEffect, useState } from "react"
 import { type Preset, presetNames, presets } from "../analytics/view.ts"
 import { ClientError } from "../api.ts"
+import { SearchContent } from "../content/search-content.tsx"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
 import { moment, plural } from "../parts/format.ts"
@@ -32,6 +33,7 @@ export function RequestsPage(): ReactNode {
   const names = useNames()
   const [live, setLive] = useState(() => storage.read(liveEntry) !== false)
   const [filtering, setFiltering] = useState(false)
+  const [searching, setSearching] = useState(false)
   // Who comes back from a record finds its row marked.
   const [selected, setSelected] = useState(() => openedRequest(tab))
   useEffect(() => moveOpened(tab, null), [tab])
@@ -95,6 +97,9 @@ export function RequestsPage(): ReactNode {
         <Button icon="filter" onClick={() => setFiltering(true)}>
           Filter
         </Button>
+        <Button icon="search" onClick={() => setSearching(true)}>
+          Search texts
+        </Button>
         <ViewsMenu view={view} onShow={show} />
         <Chips view={view} names={names} onShow={show} />
       </div>
@@ -119,6 +124,7 @@ export function RequestsPage(): ReactNode {
       </Loaded>
       <MoreButton query={log} />
       {rows.length > 0 ? <KeyHints /> : null}
+      {searching ? <SearchContent onClose={() => setSearching(false)} /> : null}
       {filtering ? (
         <FilterDialog
           view={view}

@@ -2,7 +2,7 @@
 import type { BrowserStorage } from "../parts/storage.ts"
 import { type LogView, readLogView, writeLogView } from "./log-view.ts"
 
-export interface SavedView {
+interface SavedView {
   readonly name: string
   readonly view: LogView
 }

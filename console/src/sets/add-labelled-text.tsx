@@ -1,7 +1,7 @@
 /** One text with its right answers, typed by hand: an example to learn from, or a case to freeze. */
 import { type ReactNode, useId, useState } from "react"
 import type { AddedRows } from "../../../src/contract/question-sets/examples.ts"
-import type { SetVerdict, QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { type SetVerdict, type QuestionSet, trialHeader } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { FormDialog } from "../parts/dialog.tsx"
@@ -44,7 +44,12 @@ export function AddLabelledText({
   const [input, setInput] = useState("")
   const [labels, setLabels] = useState<Labels>({})
   const ask = useWrite(
-    async () => await api.decideQuestionSet({ params: at, body: { input } }),
+    async () =>
+      await api.decideQuestionSet({
+        params: at,
+        headers: { [trialHeader]: "true" },
+        body: { input, version: "latest" },
+      }),
     [],
     ({ answers }) => setLabels({ ...suggested(set, answers), ...labels }),
   )

@@ -9,6 +9,7 @@ import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
 import { plural } from "../parts/format.ts"
 import { Loaded, Panel } from "../parts/page.tsx"
+import { numberText } from "../parts/typed-number.ts"
 import { FlipTables } from "./flip-tables.tsx"
 import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
 import { type SetAddress, jobsKey, versionsKey } from "./set-query.ts"
@@ -65,7 +66,9 @@ function Difference({ at, from, to }: { at: SetAddress; from: string; to: string
           <dl aria-label="What changed" className="divide-line border-line divide-y border-y text-sm">
             {changes.map(({ path, before, after }) => (
               <div key={path} className="grid gap-x-4 gap-y-1 py-2 sm:grid-cols-[12rem_1fr]">
-                <dt className="font-mono text-xs wrap-anywhere">{breakable(path)}</dt>
+                <dt className="font-mono text-xs wrap-anywhere">
+                  {breakable(path.replace(/\.artefact$/, " (what was taught)"))}
+                </dt>
                 <dd className="flex min-w-0 flex-col gap-0.5 font-mono text-xs wrap-anywhere">
                   <del className="text-bad line-clamp-4 no-underline">− {written(path, before)}</del>
                   <ins className="text-accent line-clamp-4 no-underline">+ {written(path, after)}</ins>
@@ -85,6 +88,8 @@ function written(path: string, value: unknown): string {
   if (value === null || value === undefined) return "none"
   // What was taught is named by a hash; its beginning tells two apart.
   if (path.endsWith(".artefact") && typeof value === "string") return `taught ${value.slice(0, hashShown)}`
+  if (/\.(?:threshold|target_accuracy)$/.test(path) && typeof value === "number")
+    return `${numberText(value, "percentage")}%`
   return typeof value === "string" ? value : JSON.stringify(value)
 }
 

@@ -49,7 +49,7 @@ export function ContentNeeded({ set, isAvailable }: { set: QuestionSet; isAvaila
                 disabled={!settings}
                 onClick={() => keep.mutate(undefined)}
               >
-                Keep evidence and answers for {plural(settings?.retention_days ?? 30, "day")}
+                Keep texts and answers for {plural(settings?.retention_days ?? 30, "day")}
               </Button>
               <Link
                 to="/o/$orgId/settings"

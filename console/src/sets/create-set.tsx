@@ -18,8 +18,7 @@ export function SaveAsSet({ draft, onClose }: { draft: Draft; onClose: () => voi
   return (
     <CreateSet title="Save as question set" content={{ draft, settings: {} }} onClose={onClose}>
       <p className="text-soft text-sm">
-        {plural(draft.questions.length, "question")} for <code>{draft.model}</code>. The evidence is not
-        saved.
+        {plural(draft.questions.length, "question")} for <code>{draft.model}</code>. The text is not saved.
       </p>
     </CreateSet>
   )

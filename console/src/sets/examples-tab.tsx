@@ -8,13 +8,15 @@ import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ErrorText } from "../parts/error-text.tsx"
+import { percent } from "../parts/format.ts"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Empty, Loaded, Notice } from "../parts/page.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
+import { useSettled } from "../parts/use-settled.ts"
 import { AddLabelledText } from "./add-labelled-text.tsx"
 import { LabelSelect } from "./label-select.tsx"
-import type { LabelValue } from "./labels.ts"
+import { type LabelValue, labelName } from "./labels.ts"
 import { type SetAddress, examplesKey, setsKey } from "./set-query.ts"
 import { UploadExamples } from "./upload-examples.tsx"
 
@@ -22,9 +24,12 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
   const [deleting, setDeleting] = useState<Example | null>(null)
   const [adding, setAdding] = useState(false)
   const freeze = useFreeze(at)
+  const [typed, setTyped] = useState("")
+  const text = useSettled(typed.trim())
   const examples = usePages(
-    [...examplesKey(at), "list"],
-    async (page) => await api.listQuestionSetExamples({ params: at, query: page }),
+    [...examplesKey(at), "list", text],
+    async (page) =>
+      await api.listQuestionSetExamples({ params: at, query: { ...page, ...(text ? { text } : {}) } }),
   )
   if (set.questions.length === 0)
     return <Notice tone="info">Examples label the questions of a set, and this set has none.</Notice>
@@ -32,7 +37,15 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
     <div className="flex flex-col gap-4">
       <UploadExamples set={set} at={at} />
       <div className="flex flex-wrap items-center justify-between gap-3">
-        <span />
+        <input
+          type="search"
+          aria-label="Search the texts of examples"
+          placeholder="Search the texts"
+          maxLength={200}
+          className="control max-w-xs"
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+        />
         <Button icon="plus" onClick={() => setAdding(true)}>
           Add example
         </Button>
@@ -41,7 +54,13 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
       {freeze.data ? <Notice tone="good">Frozen: see Cases.</Notice> : null}
       <Loaded query={examples} what="examples">
         {(rows) =>
-          rows.length === 0 ? (
+          rows.length === 0 && text ? (
+            <div className="panel">
+              <Empty icon="search" title={`No example with \u201C${text}\u201D`}>
+                {examples.hasNextPage ? "So far: the set has more examples than one search reads." : null}
+              </Empty>
+            </div>
+          ) : rows.length === 0 ? (
             <div className="panel">
               <Empty icon="list" title="No examples yet">
                 Twenty labelled rows begin to teach a question, 60 teach it much. Every row is learned from.
@@ -153,6 +172,7 @@ function ExampleLabel({
       }),
     [examplesKey(at)],
   )
+  const taught = example.teacher_labels[asked.name]
   return (
     <>
       <LabelSelect
@@ -162,6 +182,12 @@ function ExampleLabel({
         value={write.isPending ? write.variables : (example.labels[asked.name] ?? null)}
         onChange={(label) => write.mutate(label)}
       />
+      {taught ? (
+        <span className="text-soft number block text-xs" dir="auto">
+          {taught.model} says {labelName(asked, taught.label)}
+          {taught.confidence === null ? "" : ` (${percent(taught.confidence)})`}
+        </span>
+      ) : null}
       {write.error ? (
         <span role="alert" className="text-bad block text-xs">
           <ErrorText error={write.error} />

@@ -4,7 +4,7 @@ import type { ReactNode } from "react"
 import type { CompareResult } from "../../../src/contract/question-sets/jobs.ts"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api } from "../api.ts"
-import { count, percent, probability } from "../parts/format.ts"
+import { count, percent, plural, probability } from "../parts/format.ts"
 import { Table } from "../parts/table.tsx"
 import { labelName } from "./labels.ts"
 import { type SetAddress, casesKey, examplesKey } from "./set-query.ts"
@@ -66,10 +66,17 @@ export function FlipTables({
           {
             name: "Right",
             align: "right",
-            cell: (one) =>
-              one.labelled === 0
-                ? "–"
-                : `${percent(one.right_before / one.labelled)} → ${percent(one.right_after / one.labelled)}`,
+            cell: (one) => (
+              <>
+                {one.labelled === 0
+                  ? "–"
+                  : `${percent(one.right_before / one.labelled)} → ${percent(one.right_after / one.labelled)}`}
+                <span className="text-soft block text-xs">
+                  of {plural(one.labelled, "labelled text")}
+                  {one.learnt > 0 ? `; ${count(one.learnt)} were taught with and judge nothing` : ""}
+                </span>
+              </>
+            ),
           },
           {
             name: "Abstained",

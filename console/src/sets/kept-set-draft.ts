@@ -4,7 +4,7 @@ import type { BrowserStorage } from "../parts/storage.ts"
 import { readDraft } from "../playground/keep.ts"
 import { type QuestionSettings, type SetDraft, defaultSettings } from "./set-draft.ts"
 
-export interface KeptSetDraft {
+interface KeptSetDraft {
   /** Of the set to which the changes were made. */
   readonly revision: number
   readonly hash: string

@@ -1,6 +1,6 @@
 /** Chooses the right answer to a question, or none. */
 import type { ReactNode } from "react"
-import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import type { DecisionQuestion } from "../../../src/contract/decisions.ts"
 import { type LabelValue, possibleLabels } from "./labels.ts"
 
 export function LabelSelect({
@@ -12,7 +12,7 @@ export function LabelSelect({
   onChange,
 }: {
   label: string
-  asked: SetQuestion
+  asked: DecisionQuestion
   value: LabelValue | null
   disabled?: boolean
   /** As wide and high as a form field. */

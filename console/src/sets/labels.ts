@@ -1,14 +1,14 @@
 /** The answers that a question can have, for labelling by hand. */
-import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import type { DecisionQuestion } from "../../../src/contract/decisions.ts"
 
 export type LabelValue = string | boolean | number
 
-export interface PossibleLabel {
+interface PossibleLabel {
   readonly value: LabelValue
   readonly name: string
 }
 
-export function possibleLabels(asked: SetQuestion): readonly PossibleLabel[] {
+export function possibleLabels(asked: DecisionQuestion): readonly PossibleLabel[] {
   switch (asked.type) {
     case "predicate":
       return [
@@ -23,7 +23,7 @@ export function possibleLabels(asked: SetQuestion): readonly PossibleLabel[] {
 }
 
 /** An answer or label as people read it: yes, no, the name of an option or level. */
-export function labelName(asked: SetQuestion | undefined, value: LabelValue): string {
+export function labelName(asked: DecisionQuestion | undefined, value: LabelValue): string {
   const known = asked && possibleLabels(asked).find((one) => one.value === value)
   if (known) return known.name
   return typeof value === "boolean" ? (value ? "yes" : "no") : String(value)
@@ -31,7 +31,7 @@ export function labelName(asked: SetQuestion | undefined, value: LabelValue): st
 
 /** The label that a verdict of the set stands for; null where it abstains or no longer fits the question. */
 export function labelOfVerdict(
-  asked: SetQuestion,
+  asked: DecisionQuestion,
   verdict: LabelValue,
   abstained: boolean,
 ): LabelValue | null {

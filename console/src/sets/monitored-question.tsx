@@ -84,7 +84,7 @@ const timeOf = (startMs: number, bucket: Bucket): string =>
     : onAxis.day(new Date(startMs))
 
 /** yes, no, an option or a level by its name; null: all others together. */
-export function answerName(asked: SetQuestion | undefined, answer: string | null): string {
+function answerName(asked: SetQuestion | undefined, answer: string | null): string {
   if (answer === null) return "others"
   const known = asked && possibleLabels(asked).find(({ value }) => String(value) === answer)
   return known?.name ?? answer

@@ -10,7 +10,7 @@ export const ranges = [
   { value: "30", label: "30 days" },
   { value: "90", label: "90 days" },
 ] as const
-export type RangeDays = (typeof ranges)[number]["value"]
+type RangeDays = (typeof ranges)[number]["value"]
 
 export type ReferenceChoice = "before" | "7" | "30" | "dates"
 

@@ -5,15 +5,18 @@ import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { AreaField, SelectField, TextField } from "../parts/field.tsx"
+import { AreaField, SelectField } from "../parts/field.tsx"
 import { moment } from "../parts/format.ts"
+import { NumberField } from "../parts/number-field.tsx"
 import { Notice } from "../parts/page.tsx"
+import { type NumberBounds, numberText, readNumber } from "../parts/typed-number.ts"
 import { ModelSelect } from "../playground/model-select.tsx"
 import { Questions } from "../playground/questions.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { readRules, rulesText } from "./rules-text.ts"
 import { type QuestionSettings, questionsOfDraft, whatKeepsFromSaving } from "./set-draft.ts"
 import { setsKey } from "./set-query.ts"
+import { targetBounds } from "./teach-tab.tsx"
 import type { SetEditor } from "./use-set-editor.ts"
 
 export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEditor }): ReactNode {
@@ -57,13 +60,7 @@ export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEdi
   )
 }
 
-/** A percentage as it is typed; null where there is none. */
-function shareOf(text: string): number | null {
-  const value = Number(text)
-  return text.trim() === "" || !Number.isFinite(value) ? null : Math.min(Math.max(value / 100, 0), 1)
-}
-const asPercent = (share: number | null): string =>
-  share === null ? "" : String(Number((share * 100).toFixed(2)))
+const thresholdBounds = { min: 0, max: 1 }
 
 function Settings({
   number,
@@ -82,7 +79,7 @@ function Settings({
     >
       <PercentField
         label="Threshold, %"
-        placeholder="none"
+        bounds={thresholdBounds}
         value={value.threshold}
         onChange={(threshold) => onChange({ ...value, threshold })}
       />
@@ -100,7 +97,7 @@ function Settings({
       />
       <PercentField
         label="Target accuracy, %"
-        placeholder="none"
+        bounds={targetBounds}
         value={value.target_accuracy}
         onChange={(target_accuracy) => onChange({ ...value, target_accuracy })}
       />
@@ -143,30 +140,34 @@ function RulesField({
   )
 }
 
-/** Keeps what is typed, so that “95.” can become “95.5”. */
+/** Keeps what is typed, so that “95.” can become “95.5”. What cannot be read is NaN, which keeps the set from being saved. */
 function PercentField({
   label,
-  placeholder,
+  bounds,
   value,
   onChange,
 }: {
   label: string
-  placeholder: string
+  bounds: NumberBounds
   value: number | null
   onChange: (value: number | null) => void
 }): ReactNode {
   const [typed, setTyped] = useState<string | null>(null)
   return (
-    <TextField
+    <NumberField
+      kind="percentage"
+      bounds={bounds}
       label={label}
-      inputMode="decimal"
-      placeholder={placeholder}
-      value={typed ?? asPercent(value)}
-      onChange={(event) => {
-        setTyped(event.target.value)
-        onChange(shareOf(event.target.value))
+      placeholder="none"
+      value={typed ?? numberText(Number.isNaN(value) ? null : value, "percentage")}
+      onText={(text) => {
+        setTyped(text)
+        const read = readNumber(text, "percentage", bounds)
+        onChange(read.problem === null ? read.value : Number.NaN)
       }}
-      onBlur={() => setTyped(null)}
+      onBlur={() => {
+        if (!Number.isNaN(value)) setTyped(null)
+      }}
     />
   )
 }

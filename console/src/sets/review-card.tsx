@@ -1,4 +1,4 @@
-/** One answer to review: why it is here, the evidence, the question, what the set answered, and the labels with their keys. */
+/** One answer to review: why it is here, the text, the question, what the set answered, and the labels with their keys. */
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
@@ -41,10 +41,10 @@ export function ReviewCard({
         </span>
       </div>
       <div>
-        <p className="label mb-1">Evidence</p>
+        <p className="label mb-1">Text</p>
         <div
           role="region"
-          aria-label="Evidence"
+          aria-label="Text"
           tabIndex={0}
           className="bg-sunken max-h-72 overflow-auto rounded-lg p-3 text-sm leading-relaxed whitespace-pre-wrap wrap-anywhere"
         >
@@ -133,7 +133,7 @@ function Labels({
   )
 }
 
-function KeyButton({
+export function KeyButton({
   letter,
   strong = false,
   disabled = false,

@@ -1,4 +1,4 @@
-/** What a key press means on the Review tab. */
+/** What a key press means where answers are labelled one by one. */
 import type { ReviewItem } from "../../../src/contract/question-sets/review.ts"
 import type { LabelValue } from "./labels.ts"
 
@@ -6,20 +6,20 @@ export type ReviewAction =
   | { readonly kind: "label"; readonly label: LabelValue }
   | { readonly kind: "not_sure" | "skip" | "undo" }
 
+/** What the keys of a question follow from. */
+export type KeyedItem = Pick<ReviewItem, "kind" | "options">
+
 /** Further options have no key of their own. */
 const digitsMax = 9
 
 /** The key that gives this label: y and n, or the place of the option. */
-export function keyOfOption({ kind, options }: Pick<ReviewItem, "kind" | "options">, index: number): string {
+export function keyOfOption({ kind, options }: KeyedItem, index: number): string {
   if (kind === "predicate") return options[index]?.value === "yes" ? "y" : "n"
   return index < digitsMax ? String(index + 1) : ""
 }
 
 /** Null: the key means nothing here. */
-export function actionOfKey(
-  key: string,
-  item: Pick<ReviewItem, "kind" | "options"> | undefined,
-): ReviewAction | null {
+export function actionOfKey(key: string, item: KeyedItem | undefined): ReviewAction | null {
   if (key === "u") return { kind: "undo" }
   if (!item) return null
   if (key === "s") return { kind: "skip" }

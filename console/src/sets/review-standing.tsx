@@ -6,12 +6,14 @@ import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { TextField } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { Form } from "../parts/form.tsx"
 import { count, decimal, plural } from "../parts/format.ts"
+import { NumberField } from "../parts/number-field.tsx"
+import { measureWords } from "../parts/measure-words.ts"
 import { Notice, Panel } from "../parts/page.tsx"
-import { useOrganization } from "../session.ts"
+import { numberOf, numberText } from "../parts/typed-number.ts"
+import { useMay, useOrganization } from "../session.ts"
 import { LabelNext } from "./label-next.tsx"
 import { type SetAddress, jobsKey, setsKey } from "./set-query.ts"
 
@@ -24,6 +26,8 @@ export function ReviewStanding({
   at: SetAddress
   summary: ReviewSummary
 }): ReactNode {
+  // Reviewers label, and change nothing else.
+  const mayTeach = useMay("api-write")
   return (
     <div className="flex flex-col gap-4">
       <Panel title="Labels">
@@ -33,16 +37,14 @@ export function ReviewStanding({
             <Figure name="New labels" value={count(summary.labelled_since_taught)} />
             <Figure name="Corrections" value={count(summary.corrected_since_taught)} />
           </dl>
-          <Advice set={set} at={at} summary={summary} />
+          {mayTeach ? <Advice set={set} at={at} summary={summary} /> : null}
         </div>
       </Panel>
-      {summary.content === "kept" ? <LabelNext set={set} at={at} /> : null}
+      {mayTeach && summary.content === "kept" ? <LabelNext set={set} at={at} /> : null}
       <Agreement agreement={summary.agreement} />
-      <Sampling at={at} summary={summary} />
+      {mayTeach ? <Sampling at={at} summary={summary} /> : null}
       {summary.content === "kept" ? null : (
-        <Notice tone="warn">
-          Evidence and answers are no longer kept: nothing new comes into this queue.
-        </Notice>
+        <Notice tone="warn">Texts and answers are no longer kept: nothing new comes into this queue.</Notice>
       )}
     </div>
   )
@@ -117,6 +119,7 @@ function Agreement({ agreement: { pairs, kappa, questions } }: Pick<ReviewSummar
             )}
             , from {plural(pairs, "answer")} that two people labelled.
           </p>
+          <p className="text-soft text-xs">{measureWords.kappa}</p>
           {questions.length > 1 ? (
             <ul className="number flex flex-col gap-1 text-xs">
               {questions.map((one) => (
@@ -135,11 +138,16 @@ function Agreement({ agreement: { pairs, kappa, questions } }: Pick<ReviewSummar
   )
 }
 
+const sampleBounds = { min: 0, max: 1, required: true }
+
 function Sampling({ at, summary }: { at: SetAddress; summary: ReviewSummary }): ReactNode {
-  const [share, setShare] = useState(String(Number((summary.sample_rate * 100).toPrecision(6))))
-  const isGood = share.trim() !== "" && Number(share) >= 0 && Number(share) <= 100
+  const [share, setShare] = useState(numberText(summary.sample_rate, "percentage"))
   const write = useWrite(
-    async () => await api.updateReviewSettings({ params: at, body: { sample_rate: Number(share) / 100 } }),
+    async () =>
+      await api.updateReviewSettings({
+        params: at,
+        body: { sample_rate: numberOf(share, "percentage", sampleBounds) ?? 0 },
+      }),
     [setsKey(at.org_id)],
   )
   return (
@@ -147,20 +155,19 @@ function Sampling({ at, summary }: { at: SetAddress; summary: ReviewSummary }): 
       <Form
         label="Random sample"
         write={write}
-        ready={isGood}
         footer={
-          <Button type="submit" small className="self-start" busy={write.isPending} disabled={!isGood}>
+          <Button type="submit" small className="self-start" busy={write.isPending}>
             Save
           </Button>
         }
       >
-        <TextField
+        <NumberField
+          kind="percentage"
+          bounds={sampleBounds}
           label="Share of all answers, %"
-          inputMode="decimal"
           value={share}
-          error={isGood ? null : "From 0 to 100."}
           hint="Reviewed whether doubtful or not, so that the labels say how good the set is."
-          onChange={(event) => setShare(event.target.value)}
+          onText={setShare}
         />
       </Form>
     </Panel>

@@ -1,6 +1,6 @@
 /** Review: doubtful answers one after the other, decided with a key press each; labels become examples of the set. */
 import { useQuery, useQueryClient } from "@tanstack/react-query"
-import { type ReactNode, useEffect, useRef, useState } from "react"
+import { type ReactNode, useRef, useState } from "react"
 import type { ReviewItem, ReviewSummary } from "../../../src/contract/question-sets/review.ts"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api } from "../api.ts"
@@ -10,9 +10,10 @@ import { Empty, Loaded, Panel } from "../parts/page.tsx"
 import { ProgressBar } from "../parts/progress-bar.tsx"
 import { ContentNeeded } from "./content-needed.tsx"
 import { ReviewCard } from "./review-card.tsx"
-import { type ReviewAction, actionOfKey } from "./review-keys.ts"
+import type { ReviewAction } from "./review-keys.ts"
 import { ReviewStanding } from "./review-standing.tsx"
 import { type SetAddress, setsKey } from "./set-query.ts"
+import { useReviewKeys } from "./use-review-keys.ts"
 
 const refreshMs = 10_000
 
@@ -167,21 +168,3 @@ function NothingWaits({
     </Empty>
   )
 }
-
-/** Keys work wherever the focus is, except where one writes. */
-function useReviewKeys(current: ReviewItem | undefined, act: (action: ReviewAction) => void): void {
-  useEffect(() => {
-    const press = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isWriting(event.target)) return
-      const action = actionOfKey(event.key, current)
-      if (!action) return
-      event.preventDefault()
-      act(action)
-    }
-    document.addEventListener("keydown", press)
-    return () => document.removeEventListener("keydown", press)
-  })
-}
-
-const isWriting = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && target.closest("input, textarea, select, dialog, [role=menu]") !== null

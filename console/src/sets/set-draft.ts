@@ -11,7 +11,7 @@ import {
   whatIsMissing,
 } from "../playground/draft.ts"
 
-export type SetQuestionInput = z.input<typeof SetQuestion>
+type SetQuestionInput = z.input<typeof SetQuestion>
 
 /** How far the answers to a question are trusted. */
 export interface QuestionSettings {
@@ -88,7 +88,7 @@ export function questionsOfDraft({ draft, settings }: SetDraft): SetQuestionInpu
 const nameCharactersMax = 64
 
 /** A set's questions are columns of files and parts of addresses, so their names are plain. */
-function asQuestionName(name: string): string {
+export function asQuestionName(name: string): string {
   const plain = name
     .trim()
     .replaceAll(/[^\w.-]+/g, "_")
@@ -103,6 +103,11 @@ export function whatKeepsFromSaving(given: SetDraft): string | null {
   const missing = whatIsMissing({ ...draft, evidence: "x" })
   if (missing && draft.questions.length > 0) return missing
   if (!draft.model) return "Choose a model."
+  const wrong = draft.questions.findIndex(({ id }) => {
+    const { threshold, target_accuracy } = given.settings[id] ?? defaultSettings
+    return Number.isNaN(threshold) || Number.isNaN(target_accuracy)
+  })
+  if (wrong >= 0) return `A percentage of question ${wrong + 1} cannot be read.`
   const names = questionsOfDraft(given).map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
   return twice ? `Two questions have the name ${twice}.` : null

@@ -21,6 +21,7 @@ import { type SetTab, readSetSearch, setTabs } from "./set-tabs.ts"
 import { ShadowTab } from "./shadow-tab.tsx"
 import { TeachTab } from "./teach-tab.tsx"
 import { ThresholdTab } from "./threshold-tab.tsx"
+import { TryTab } from "./try-tab.tsx"
 import { UseTab } from "./use-tab.tsx"
 import { type SetEditor, useSetEditor } from "./use-set-editor.ts"
 import { VersionsTab } from "./versions-tab.tsx"
@@ -92,6 +93,8 @@ function TabContent({
   at: SetAddress
 }): ReactNode {
   switch (tab) {
+    case "try":
+      return <TryTab set={set} at={at} />
     case "questions":
       return <QuestionsTab set={set} editor={editor} />
     case "versions":

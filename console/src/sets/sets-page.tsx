@@ -57,6 +57,14 @@ function NoSets({ onCreate }: { onCreate: () => void }): ReactNode {
               New set
             </Button>
             <Link
+              to="/o/$orgId/start"
+              params={{ orgId }}
+              search={{}}
+              className="border-strong bg-panel hover:bg-sunken inline-flex h-9 items-center rounded-md border px-3 text-sm font-medium"
+            >
+              Start from your rows
+            </Link>
+            <Link
               to="/o/$orgId/playground"
               params={{ orgId }}
               className="border-strong bg-panel hover:bg-sunken inline-flex h-9 items-center rounded-md border px-3 text-sm font-medium"

@@ -3,13 +3,18 @@ import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import type { QuestionSet, ShadowSettings } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
+import { Confusion } from "../evaluate/result-charts.tsx"
+import { usdOf } from "../models/usd.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { SelectField, TextField } from "../parts/field.tsx"
+import { SelectField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
-import { ago, count, moment, percent } from "../parts/format.ts"
+import { ago, count, day, decimal, moment, percent, smallDollars } from "../parts/format.ts"
+import { measureWords } from "../parts/measure-words.ts"
+import { NumberField } from "../parts/number-field.tsx"
 import { Empty, Loaded, Notice, Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
+import { readNumber } from "../parts/typed-number.ts"
 import { canDo } from "../playground/models.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
@@ -35,7 +40,7 @@ const useShadowWrite = (at: SetAddress) =>
 function Running({
   set,
   at,
-  shadow: { version, model, share },
+  shadow: { version, model, share, cost_max_day_usd },
 }: {
   set: QuestionSet
   at: SetAddress
@@ -56,7 +61,8 @@ function Running({
         >
           {who || "The published version"} answers {percent(share)} of the requests for “set:{set.name}”
           beside{" "}
-          {set.production_version === null ? "the latest version" : `version ${set.production_version}`}.
+          {set.production_version === null ? "the latest version" : `version ${set.production_version}`}, for
+          at most ${cost_max_day_usd} a day.
         </Notice>
         <p className="text-soft text-xs">{unseen}</p>
         <ErrorNotice error={stop.error} />
@@ -66,13 +72,10 @@ function Running({
 }
 
 const unseen =
-  "Callers do not notice it and nothing is charged. Only the answers are counted; texts are not kept."
+  "Callers do not notice it. It is charged as any request, up to its budget a day; the limits and budgets of their keys are left alone. Only the answers are counted; texts are not kept."
 
-/** More than nothing, and at most everything. */
-function shareOf(text: string): number | null {
-  const share = Number(text) / 100
-  return text.trim() !== "" && share > 0 && share <= 1 ? share : null
-}
+const shareBounds = { above: 0, max: 1, required: true }
+const budgetBounds = { min: 0, required: true }
 
 const sameVersion = ""
 const sameModel = ""
@@ -87,20 +90,28 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   const [model, setModel] = useState(sameModel)
   const [percentage, setPercentage] = useState("10")
   const versions = useVersionList(at).filter((one) => one.version !== answering)
-  const share = shareOf(percentage)
+  const [budget, setBudget] = useState("1")
+  const share = readNumber(percentage, "percentage", shareBounds).value
+  const cents = readNumber(budget, "amount", budgetBounds).value
   const isOther = version !== sameVersion || model !== sameModel
   const start = useShadowWrite(at)
   const write = {
     ...start,
     mutate: () =>
       share !== null &&
-      start.mutate({ version: version ? Number(version) : null, model: model || null, share }),
+      cents !== null &&
+      start.mutate({
+        version: version ? Number(version) : null,
+        model: model || null,
+        share,
+        cost_max_day_usd: usdOf(cents / 100),
+      }),
   }
   return (
     <Panel title="Start a shadow">
       <Form
         write={write}
-        ready={isOther && share !== null}
+        ready={isOther && share !== null && cents !== null}
         footer={
           <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <Button
@@ -108,7 +119,7 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
               kind="loud"
               icon="play"
               busy={start.isPending}
-              disabled={!isOther || share === null}
+              disabled={!isOther || share === null || cents === null}
             >
               Start shadow
             </Button>
@@ -120,7 +131,7 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
           Another version or model answers a share of the real requests beside version {answering}, and the
           report below counts how often the answers differ. {unseen}
         </p>
-        <div className="grid gap-3 sm:grid-cols-3 lg:max-w-3xl">
+        <div className="grid gap-3 sm:grid-cols-2 lg:max-w-4xl lg:grid-cols-4">
           <SelectField
             label="Version"
             value={version}
@@ -141,12 +152,19 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
             ]}
             onChange={(event) => setModel(event.target.value)}
           />
-          <TextField
+          <NumberField
+            kind="percentage"
+            bounds={shareBounds}
             label="Share of requests, %"
-            inputMode="decimal"
             value={percentage}
-            error={share === null ? "More than 0 and at most 100." : null}
-            onChange={(event) => setPercentage(event.target.value)}
+            onText={setPercentage}
+          />
+          <NumberField
+            kind="amount"
+            bounds={budgetBounds}
+            label="At most a day, $"
+            value={budget}
+            onText={setBudget}
           />
         </div>
       </Form>
@@ -157,13 +175,13 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
 function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): ReactNode {
   const report = useQuery({
     queryKey: [...setsKey(at.org_id), "shadow", at.set_id],
-    queryFn: async () => (await api.getQuestionSetShadowReport({ params: at })).questions,
+    queryFn: async () => await api.getQuestionSetShadowReport({ params: at }),
     refetchInterval: isRunning ? refreshMs : false,
   })
   return (
     <Loaded query={report} what="the report">
-      {(rows) =>
-        rows.length === 0 ? (
+      {({ questions: rows, days }) =>
+        rows.length === 0 && days.length === 0 ? (
           <div className="panel">
             <Empty icon="eye" title={isRunning ? "Waiting for requests" : "Nothing was compared yet"}>
               {isRunning
@@ -190,13 +208,19 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
                 },
                 { name: "Answers", align: "right", cell: (row) => count(row.answers) },
                 {
-                  name: "Differ",
+                  name: "Agree",
                   align: "right",
                   cell: (row) => (
                     <span className={row.flips > 0 ? "text-warn font-medium" : ""}>
-                      {count(row.flips)} ({percent(row.flips / row.answers)})
+                      {percent(row.agreement)}
                     </span>
                   ),
+                },
+                { name: "Differ", align: "right", cell: (row) => count(row.flips) },
+                {
+                  name: "Kappa",
+                  align: "right",
+                  cell: ({ kappa }) => (kappa === null ? "too few" : decimal(kappa, 2)),
                 },
                 { name: "Mean shift", align: "right", cell: (row) => percent(row.mean_shift) },
                 {
@@ -215,12 +239,60 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
               ]}
             />
             <p className="text-soft text-xs">
-              Mean shift: by how much the shadow’s probability differs on average. Of all results the newest
-              10,000 are kept.
+              Kappa: {lowerFirst(measureWords.kappa)} Mean shift: by how much the shadow’s probability differs
+              on average. Of all results the newest 10,000 are kept.
             </p>
+            <div className="grid gap-4 lg:grid-cols-2">
+              {rows.slice(0, confusionsShownMax).map((row) => (
+                <Panel
+                  key={`${row.question} ${row.version} ${row.shadow_version} ${row.shadow_model}`}
+                  title={`${row.question}, ${row.shadow_model}`}
+                >
+                  <Confusion {...confusionOf(row)} caption="Rows: what was answered. Columns: the shadow." />
+                </Panel>
+              ))}
+            </div>
+            <Days days={days} />
           </>
         )
       }
     </Loaded>
+  )
+}
+
+type ShadowReport = Awaited<ReturnType<typeof api.getQuestionSetShadowReport>>
+
+const confusionsShownMax = 20
+
+const lowerFirst = (text: string): string => `${text.charAt(0).toLowerCase()}${text.slice(1)}`
+
+const verdictText = (verdict: string | boolean | number | null): string =>
+  verdict === null ? "abstains" : String(verdict)
+
+function confusionOf({ confusion }: ShadowReport["questions"][number]) {
+  const pairs = confusion.map(
+    ({ verdict, shadow_verdict, answers }) =>
+      [verdictText(verdict), verdictText(shadow_verdict), answers] as const,
+  )
+  const found = new Map<string, Map<string, number>>()
+  for (const [own, other, answers] of pairs)
+    found.set(own, (found.get(own) ?? new Map<string, number>()).set(other, answers))
+  return { classes: [...new Set(pairs.flatMap(([own, other]) => [own, other]))].toSorted(), confusion: found }
+}
+
+function Days({ days }: { days: ShadowReport["days"] }): ReactNode {
+  if (days.length === 0) return null
+  return (
+    <Table
+      label="What the shadow cost"
+      rows={days}
+      rowKey={(one) => one.day}
+      columns={[
+        { name: "Day (UTC)", cell: (one) => day(one.day) },
+        { name: "Answered", align: "right", cell: ({ questions }) => count(questions) },
+        { name: "Not asked", align: "right", cell: ({ unanswered }) => count(unanswered) },
+        { name: "Cost", align: "right", cell: ({ cost_usd }) => smallDollars(Number(cost_usd)) },
+      ]}
+    />
   )
 }

@@ -5,6 +5,7 @@ import type { EvidenceRule, SetQuestion } from "../../../src/contract/question-s
 import type { Artefact, TeachResult } from "../../../src/contract/question-sets/jobs.ts"
 import { api } from "../api.ts"
 import { decimal, percent, plural } from "../parts/format.ts"
+import { measureWords } from "../parts/measure-words.ts"
 import { Badge, Loaded, Notice, Panel } from "../parts/page.tsx"
 import { type SetAddress, setsKey } from "./set-query.ts"
 
@@ -61,6 +62,7 @@ export function TaughtQuestion({
         {outcome?.promise ? (
           <Notice tone={outcome.promise.promised ? "good" : "warn"}>{outcome.promise.sentence}</Notice>
         ) : null}
+        {outcome?.teacher ? <p className="number text-soft text-sm">{outcome.teacher.sentence}.</p> : null}
         {outcome?.labels_needed ? (
           <p className="number text-soft text-sm">{outcome.labels_needed.sentence}.</p>
         ) : null}
@@ -128,7 +130,8 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         </span>
         <span className="text-soft">
           {" "}
-          · fitted to {plural(rows.train, "row")},{" "}
+          · fitted to {plural(rows.train, "row")}
+          {rows.teacher > 0 ? ` and ${plural(rows.teacher, "answer")} of another model` : ""},{" "}
           {held_out
             ? `measured on ${plural(rows.held_out, "held-out row")}`
             : "measured on the same rows, each judged without having seen it"}
@@ -137,6 +140,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
       <div className="grid gap-x-8 gap-y-4 lg:grid-cols-3">
         <BeforeAfter
           name="Accuracy"
+          about={measureWords.accuracy}
           better="higher"
           before={before.accuracy}
           after={after.accuracy}
@@ -144,6 +148,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         />
         <BeforeAfter
           name="Calibration error (ECE)"
+          about={measureWords.calibrationError}
           better="lower"
           before={before.calibration_error}
           after={after.calibration_error}
@@ -151,6 +156,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         />
         <BeforeAfter
           name="Brier score"
+          about={measureWords.brier}
           better="lower"
           before={before.brier}
           after={after.brier}
@@ -202,12 +208,14 @@ interface Interval {
 
 function BeforeAfter({
   name,
+  about,
   better,
   before,
   after,
   show,
 }: {
   name: string
+  about: string
   better: "higher" | "lower"
   before: Interval
   after: Interval
@@ -222,6 +230,7 @@ function BeforeAfter({
           {name} <span className="font-normal">({better} is better)</span>
         </>
       }
+      about={about}
       top={top}
       show={show}
       bars={[
@@ -240,11 +249,13 @@ interface IntervalBar {
 
 function IntervalBars({
   name: title,
+  about,
   top,
   show,
   bars,
 }: {
   name: ReactNode
+  about?: string
   /** What the whole width stands for. */
   top: number
   show: (value: number) => string
@@ -253,6 +264,7 @@ function IntervalBars({
   return (
     <figure className="flex flex-col gap-1.5">
       <figcaption className="label">{title}</figcaption>
+      {about ? <p className="text-soft text-xs">{about}</p> : null}
       {bars.map(({ name, figure, color }) => (
         <div
           key={name}

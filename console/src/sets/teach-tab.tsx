@@ -5,9 +5,10 @@ import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { TextField } from "../parts/field.tsx"
 import { plural } from "../parts/format.ts"
+import { NumberField } from "../parts/number-field.tsx"
 import { Loaded, Notice, Panel } from "../parts/page.tsx"
+import { readNumber } from "../parts/typed-number.ts"
 import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
 import { Publish } from "./publish.tsx"
 import { type SetAddress, jobsKey } from "./set-query.ts"
@@ -45,11 +46,7 @@ export function TeachTab({ set, at }: { set: QuestionSet; at: SetAddress }): Rea
 }
 
 /** From 50 % on there is something to promise, and certainty cannot be. */
-function targetOf(text: string): number | null | "wrong" {
-  if (text.trim() === "") return null
-  const share = Number(text) / 100
-  return share > 0.5 && share < 1 ? share : "wrong"
-}
+export const targetBounds = { above: 0.5, below: 1 }
 
 function Start({
   set,
@@ -63,12 +60,12 @@ function Start({
   children: ReactNode
 }): ReactNode {
   const [target, setTarget] = useState("")
-  const wanted = targetOf(target)
+  const { value: wanted, problem } = readNumber(target, "percentage", targetBounds)
   const start = useWrite(
     async () =>
       await api.teachQuestionSet({
         params: at,
-        body: typeof wanted === "number" ? { target_accuracy: wanted } : {},
+        body: wanted === null ? {} : { target_accuracy: wanted },
       }),
     [jobsKey(at)],
   )
@@ -78,24 +75,25 @@ function Start({
       <div className="flex flex-col gap-4">
         <p className="text-soft max-w-3xl text-sm">
           The model is asked about every labelled example, and what it gets wrong corrects its answers. The
-          result is a new version; nothing is published by itself. Each example is charged as a request.
+          result is a new version; what the set answers stays as it is until you publish it. Each example is
+          charged as a request.
         </p>
         <div className="flex flex-wrap items-start gap-3">
           <div className="w-48">
-            <TextField
+            <NumberField
+              kind="percentage"
+              bounds={targetBounds}
               label="Target accuracy, % (optional)"
-              inputMode="decimal"
               placeholder="95"
               value={target}
-              error={wanted === "wrong" ? "More than 50 and less than 100." : null}
-              onChange={(event) => setTarget(event.target.value)}
+              onText={setTarget}
             />
           </div>
           <Button
             kind="loud"
             icon="play"
             className="sm:mt-5"
-            disabled={busy || examples === 0 || wanted === "wrong"}
+            disabled={busy || examples === 0 || problem !== null}
             busy={start.isPending}
             onClick={() => start.mutate(undefined)}
           >
@@ -125,7 +123,7 @@ function Start({
   )
 }
 
-function Ended({
+export function Ended({
   set,
   at,
   result: { version },
@@ -138,6 +136,13 @@ function Ended({
   if (version === null) return <Notice tone="warn">No question could be taught; each says why below.</Notice>
   if (set.production_version === version)
     return <Notice tone="good">Version {version} was taught, and is published.</Notice>
+  if (set.latest_version !== version)
+    return (
+      <Notice tone="info">
+        Version {version} was taught from the examples of then. Version {set.latest_version} is the latest now
+        {set.production_version === null ? "" : `, and version ${set.production_version} is published`}.
+      </Notice>
+    )
   return (
     <>
       <Notice
@@ -148,7 +153,11 @@ function Ended({
           </Button>
         }
       >
-        Version {version} was taught. Look at the figures, then publish it.
+        Version {version} was taught. Look at the figures, then publish it
+        {set.production_version === null
+          ? ""
+          : `: version ${set.production_version} goes on answering until then`}
+        .
       </Notice>
       {publishing ? (
         <Publish set={set} at={at} version={version} onClose={() => setPublishing(false)} />

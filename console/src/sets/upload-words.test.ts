@@ -5,7 +5,9 @@ test.each([
   ["input,label\nHello,yes\n", false, null],
   ["\uFEFF text ,label\nHello,yes\n", false, null],
   ["sentence,label\nHello,yes\n", false, "The file has no column input. Its columns are sentence, label."],
-  ["input;label\nHello;yes\n", false, "The file has no column input. Its only column is input;label."],
+  ["input;label\nHello;yes\n", false, null],
+  ["sentence\tlabel\nHello\tyes\n", false, "The file has no column input. Its columns are sentence, label."],
+  ["input|label\nHello|yes\n", false, "The file has no column input. Its only column is input|label."],
   // The server names the place.
   ['a,"b\n', false, null],
   ['{"message":"Hello"}\n\n{"input":"Hello"}\n', true, null],

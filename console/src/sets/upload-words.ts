@@ -1,5 +1,6 @@
 /** What is wrong with an uploaded file of examples, said once and not for every row. */
 import { parse } from "csv-parse/browser/esm/sync"
+import { csvOptions } from "../../../src/base/table-text.ts"
 import type { AddedRows } from "../../../src/contract/question-sets/examples.ts"
 import { plural } from "../parts/format.ts"
 
@@ -16,10 +17,10 @@ export function missingInput(text: string, isJsonLines: boolean): string | null 
   return `The file has no column input. ${named} ${shown.join(", ")}${more}.`
 }
 
-/** Commas only, as the server reads it. */
+/** As the server reads it. */
 function headerOf(text: string): string[] {
   try {
-    const [header = []] = parse(text, { bom: true, skip_empty_lines: true, to: 1 })
+    const [header = []] = parse(text, { ...csvOptions(text), to: 1 })
     return header.map((name) => name.trim())
   } catch {
     return []

@@ -43,8 +43,9 @@ export function UseTab({ set }: { set: QuestionSet }): ReactNode {
             always with version {set.latest_version}.
           </li>
           <li>
-            The header <code>x-umpire-abstained</code> names the questions whose answer is below its
-            threshold.
+            Each answer has a <code>verdict</code>: what the set answers or <code>abstain</code>, how sure it
+            is, and its threshold. The header <code>x-umpire-abstained</code> names the questions that it
+            abstained from.
           </li>
           <li>
             Put an API key with the permission <code>inference</code> into the environment variable{" "}
@@ -74,12 +75,13 @@ function snippet(kind: Kind, { name, questions }: QuestionSet): string {
         `  baseURL: "${location.origin}/v1",`,
         "})",
         "",
-        "const { data, response } = await client.decisions",
-        `  .create({ model: "set:${name}", input: "The text to decide on.", questions: [] })`,
-        "  .withResponse()",
+        "const { answers } = await client.decisions.create({",
+        `  model: "set:${name}",`,
+        '  input: "The text to decide on.",',
+        "  questions: [],",
+        "})",
         "",
-        ...questions.map((one, index) => `console.log("${one.name}", data.answers[${index}])`),
-        'console.log("abstained from:", response.headers.get("x-umpire-abstained"))',
+        ...questions.map((one, index) => `console.log("${one.name}", answers[${index}].verdict)`),
       ].join("\n")
     case "cli":
       return [

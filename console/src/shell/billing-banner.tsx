@@ -43,7 +43,7 @@ interface Trouble {
 
 const refused = (sentence: string): Trouble => ({ sentence, refused: true })
 
-export function troubleOf(account: BillingAccount): Trouble | null {
+function troubleOf(account: BillingAccount): Trouble | null {
   const { spend_controls: controls, credit_balance_cents: balance } = account
   if (controls?.usage_spend_cutoff?.local_state === "blocked")
     return refused("The monthly spend limit is reached; requests are refused.")

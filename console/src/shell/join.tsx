@@ -13,6 +13,7 @@ import { useHashValue } from "../parts/hash-link.ts"
 import { Loaded, Loading, Notice } from "../parts/page.tsx"
 import { sessionQuery } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
+import { homeOf } from "./places.ts"
 
 export function Join(): ReactNode {
   const token = useHashValue("token")
@@ -52,7 +53,13 @@ export function Join(): ReactNode {
   )
 }
 
-const roleSentences = { primary_owner: "a primary owner", owner: "an owner", member: "a member" } as const
+const roleSentences = {
+  primary_owner: "a primary owner",
+  billing: "somebody who pays",
+  reviewer: "a reviewer",
+  owner: "an owner",
+  member: "a member",
+} as const
 
 function Invited({
   details,
@@ -126,9 +133,9 @@ function JoinForm({ token, signedInAs }: { token: string; signedInAs: string | n
         body: signedInAs === null ? { token, password, ...(name.trim() ? { name } : {}) } : { token },
       }),
     [],
-    ({ organization_id }) => {
+    ({ organization_id, role }) => {
       queries.clear()
-      void router.navigate({ to: "/o/$orgId/playground", params: { orgId: organization_id } })
+      void router.navigate({ to: homeOf(role), params: { orgId: organization_id } })
     },
   )
   return (

@@ -8,14 +8,19 @@ import { useCommands } from "./use-commands.ts"
 export function JumpList({
   onClose,
   onCreateOrganization,
+  onShortcuts,
 }: {
   onClose: () => void
   onCreateOrganization: () => void
+  onShortcuts: () => void
 }): ReactNode {
   const [text, setText] = useState("")
   const [at, setAt] = useState(0)
   const list = useRef<HTMLUListElement>(null)
-  const found = findCommands(useCommands(text, onCreateOrganization), text)
+  const found = findCommands(
+    useCommands(text, { createOrganization: onCreateOrganization, showShortcuts: onShortcuts }),
+    text,
+  )
   const run = (index: number): void => {
     const command = found[index]
     if (!command) return

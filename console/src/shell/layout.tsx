@@ -1,26 +1,30 @@
 /** The frame around every page of an organization: navigation, search, and banners about server and billing. */
 import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query"
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
-import { type ReactNode, Suspense, useEffect, useRef, useState } from "react"
+import { type ReactNode, Suspense, useEffect, useId, useRef, useState } from "react"
 import { Button } from "../parts/button.tsx"
 import { Icon } from "../parts/icon.tsx"
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Loading } from "../parts/page.tsx"
-import { organizationsQuery, signOut, useIsOwner, useOrganization, useSession } from "../session.ts"
+import { organizationsQuery, signOut, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
+import { PlaceBadge, useBadges } from "./badges.tsx"
 import { BillingBanner } from "./billing-banner.tsx"
 import { ConnectionBanner } from "./connection-banner.tsx"
 import { JumpList } from "./jump-list.tsx"
 import { CreateOrganizationDialog } from "./new-organization.tsx"
-import { placesFor } from "./places.ts"
+import { homeOf, placesFor } from "./places.ts"
 import { SessionEnded } from "./session-ended.tsx"
+import { Shortcuts, isMac, useConsoleKeys } from "./shortcuts.tsx"
 
 export function Layout(): ReactNode {
   const organization = useOrganization()
   const [jumping, setJumping] = useState(false)
   const [creating, setCreating] = useState(false)
   const create = (): void => setCreating(true)
-  useJumpKey(() => setJumping(true))
+  const [listing, setListing] = useState(false)
+  const shortcuts = (): void => setListing(true)
+  useConsoleKeys({ search: () => setJumping(true), shortcuts })
   return (
     <div className="flex min-h-dvh max-md:flex-col">
       <a
@@ -30,9 +34,9 @@ export function Layout(): ReactNode {
         Skip to the page
       </a>
       <aside className="border-line bg-panel sticky top-0 hidden h-dvh w-60 shrink-0 flex-col border-r md:flex">
-        <Sidebar onJump={() => setJumping(true)} onCreate={create} />
+        <Sidebar onJump={() => setJumping(true)} onCreate={create} onShortcuts={shortcuts} />
       </aside>
-      <PhoneBar onJump={() => setJumping(true)} onCreate={create} />
+      <PhoneBar onJump={() => setJumping(true)} onCreate={create} onShortcuts={shortcuts} />
       <main id="page" tabIndex={-1} className="min-w-0 flex-1 outline-none" key={organization.id}>
         <ConnectionBanner />
         <BillingBanner />
@@ -40,35 +44,27 @@ export function Layout(): ReactNode {
           <Outlet />
         </Suspense>
       </main>
-      {jumping ? <JumpList onClose={() => setJumping(false)} onCreateOrganization={create} /> : null}
+      {jumping ? (
+        <JumpList onClose={() => setJumping(false)} onCreateOrganization={create} onShortcuts={shortcuts} />
+      ) : null}
+      {listing ? <Shortcuts onClose={() => setListing(false)} /> : null}
       {creating ? <CreateOrganizationDialog onClose={() => setCreating(false)} /> : null}
       <SessionEnded />
     </div>
   )
 }
 
-function useJumpKey(open: () => void): void {
-  useEffect(() => {
-    const press = (event: KeyboardEvent): void => {
-      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
-        event.preventDefault()
-        open()
-      }
-    }
-    addEventListener("keydown", press)
-    return () => removeEventListener("keydown", press)
-  })
-}
-
 interface SidebarActions {
   readonly onJump: () => void
   /** Asks for the name of a new organization. */
   readonly onCreate: () => void
+  readonly onShortcuts: () => void
 }
 
-function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
-  const { id } = useOrganization()
-  const isOwner = useIsOwner()
+function Sidebar({ onJump, onCreate, onShortcuts }: SidebarActions): ReactNode {
+  const { id, role } = useOrganization()
+  const badges = useBadges()
+  const ids = useId()
   return (
     <>
       <div className="flex flex-col gap-2 p-3">
@@ -84,7 +80,7 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
         </button>
       </div>
       <nav aria-label="Pages" className="scroll-shadow flex-1 overflow-y-auto px-3 pb-1">
-        {placesFor(isOwner).map(({ group, items }) => (
+        {placesFor(role).map(({ group, items }) => (
           <div key={group} className="mb-3">
             <p className="text-soft px-2 py-1 text-[11px] font-medium tracking-wide uppercase">{group}</p>
             {items.map(({ to, name, icon }) => (
@@ -92,19 +88,21 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
                 key={to}
                 to={to}
                 params={{ orgId: id }}
-                className="flex h-[clamp(1.75rem,3.75dvh,2rem)] items-center gap-2.5 rounded-md px-2 text-sm"
+                aria-describedby={badges[to]?.count ? `${ids}${icon}` : undefined}
+                className="flex h-[clamp(1.7rem,3.4dvh,2rem)] items-center gap-2.5 rounded-md px-2 text-sm"
                 activeProps={{ className: "bg-accent-wash text-accent font-medium" }}
                 inactiveProps={{ className: "text-soft hover:bg-sunken hover:text-ink" }}
               >
                 <Icon name={icon} />
-                {name}
+                <span className="flex-1">{name}</span>
+                <PlaceBadge id={`${ids}${icon}`} badge={badges[to]} />
               </Link>
             ))}
           </div>
         ))}
       </nav>
       <div className="border-line flex items-center gap-1 border-t p-3">
-        <UserMenu />
+        <UserMenu onShortcuts={onShortcuts} />
         <Link
           to="/docs"
           aria-label="API reference"
@@ -117,8 +115,6 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
     </>
   )
 }
-
-const isMac = navigator.platform.startsWith("Mac")
 
 function OrganizationSwitcher({ onCreate }: { onCreate: () => void }): ReactNode {
   const organization = useOrganization()
@@ -141,11 +137,11 @@ function OrganizationSwitcher({ onCreate }: { onCreate: () => void }): ReactNode
       }
     >
       <MenuHeading>Organizations</MenuHeading>
-      {data.map(({ id, name }) => (
+      {data.map(({ id, name, role }) => (
         <MenuItem
           key={id}
           checked={id === organization.id}
-          onSelect={() => void navigate({ to: "/o/$orgId/playground", params: { orgId: id } })}
+          onSelect={() => void navigate({ to: homeOf(role), params: { orgId: id } })}
         >
           {name}
         </MenuItem>
@@ -162,7 +158,7 @@ function Mark(): ReactNode {
   return <img src="/icon.svg" alt="" className="size-7 shrink-0" width={28} height={28} />
 }
 
-function UserMenu(): ReactNode {
+function UserMenu({ onShortcuts }: Pick<SidebarActions, "onShortcuts">): ReactNode {
   const session = useSession()
   const theme = useTheme()
   const queries = useQueryClient()
@@ -208,6 +204,9 @@ function UserMenu(): ReactNode {
         </MenuItem>
       ))}
       <MenuLine />
+      <MenuItem icon="list" onSelect={onShortcuts}>
+        Keyboard shortcuts
+      </MenuItem>
       <MenuItem icon="out" onSelect={() => void leave()}>
         Sign out
       </MenuItem>
@@ -216,7 +215,7 @@ function UserMenu(): ReactNode {
 }
 
 /** On a phone the sidebar hides behind a button and covers the page while it is open. */
-function PhoneBar({ onJump, onCreate }: SidebarActions): ReactNode {
+function PhoneBar({ onJump, onCreate, onShortcuts }: SidebarActions): ReactNode {
   const drawer = useRef<HTMLDialogElement>(null)
   const { name } = useOrganization()
   const path = useRouterState({ select: (state) => state.location.pathname })
@@ -230,6 +229,10 @@ function PhoneBar({ onJump, onCreate }: SidebarActions): ReactNode {
   const create = (): void => {
     drawer.current?.close()
     onCreate()
+  }
+  const shortcuts = (): void => {
+    drawer.current?.close()
+    onShortcuts()
   }
   return (
     <header className="border-line bg-panel sticky top-0 z-30 flex h-12 items-center gap-2 border-b px-3 md:hidden">
@@ -251,7 +254,7 @@ function PhoneBar({ onJump, onCreate }: SidebarActions): ReactNode {
             drawer.current?.close()
         }}
       >
-        <Sidebar onJump={jump} onCreate={create} />
+        <Sidebar onJump={jump} onCreate={create} onShortcuts={shortcuts} />
       </dialog>
     </header>
   )

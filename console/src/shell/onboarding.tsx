@@ -7,6 +7,7 @@ import { api } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { Icon } from "../parts/icon.tsx"
 import { watchBrowserStorage } from "../parts/storage.ts"
+import { setsKey } from "../sets/set-query.ts"
 import { useBrowserStorage, useIsOwner, useOrganization, useSession } from "../session.ts"
 
 const hiddenEntry = "onboarding-hidden"
@@ -16,7 +17,7 @@ interface Step {
   readonly name: string
   readonly done: boolean
   /** A page to go to, or something to do here; null where the page itself is the place. */
-  readonly to: "/o/$orgId/settings" | "/o/$orgId/keys" | "/o/$orgId/members" | null
+  readonly to: "/o/$orgId/settings" | "/o/$orgId/start" | "/o/$orgId/keys" | "/o/$orgId/members" | null
   readonly act?: () => void
 }
 
@@ -39,11 +40,11 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
     >
       <h2 className="font-semibold whitespace-nowrap">
         Getting started{" "}
-        <span className="text-soft number ml-1 text-xs font-normal">
-          {known ? `${done} of ${steps.length}` : null}
+        <span className={`text-soft number ml-1 text-xs font-normal ${known ? "" : "invisible"}`}>
+          {done} of {steps.length}
         </span>
       </h2>
-      <ol className="flex flex-wrap items-center gap-x-4 gap-y-1.5 max-sm:w-full max-sm:flex-col max-sm:items-start">
+      <ol className="flex flex-wrap items-center gap-x-3 gap-y-1.5 text-[13px] max-sm:w-full max-sm:flex-col max-sm:items-start">
         {steps.map((step, index) => (
           <li
             key={step.name}
@@ -78,7 +79,7 @@ function StepView({ step, next }: { step: Step; next: boolean }): ReactNode {
       {done ? <Icon name="check" className="size-3" /> : null}
     </span>
   )
-  const look = `flex items-center gap-1.5 rounded-sm whitespace-nowrap ${done ? "text-soft" : next ? "font-medium" : ""}`
+  const look = `flex items-center gap-1.5 rounded-sm whitespace-nowrap ${done ? "text-soft" : next ? "text-accent" : ""}`
   if (done || (to === null && !act))
     return (
       <span className={look}>
@@ -91,7 +92,7 @@ function StepView({ step, next }: { step: Step; next: boolean }): ReactNode {
         {mark} {name}
       </button>
     )
-  const search = to === "/o/$orgId/settings" ? {} : ({ open: "create" } as const)
+  const search = to === "/o/$orgId/keys" || to === "/o/$orgId/members" ? ({ open: "create" } as const) : {}
   return (
     <Link to={to} params={{ orgId }} search={search} className={`${look} hover:underline`}>
       {mark} {name}
@@ -117,6 +118,12 @@ function useSteps(onCode: () => void, wanted: boolean): { steps: readonly Step[]
     enabled: wanted,
     queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
   })
+  const sets = useQuery({
+    queryKey: [...setsKey(org_id), "any"],
+    enabled: wanted,
+    queryFn: async () =>
+      (await api.listQuestionSets({ params: { org_id }, query: { limit: 1 } })).data.length > 0,
+  })
   const { members = 1, pending_invitations = 0 } = resources.data?.counts ?? {}
   const used = keys.data?.some(({ last_used_at }) => last_used_at !== null) ?? false
   const steps: readonly Step[] = [
@@ -126,6 +133,7 @@ function useSteps(onCode: () => void, wanted: boolean): { steps: readonly Step[]
       to: "/o/$orgId/settings",
     },
     { name: "Make a first decision", done: decided || used, to: null },
+    { name: "Teach rows", done: sets.data === true, to: "/o/$orgId/start" },
     {
       // The key that a first start makes is as old as the organization.
       name: "Create a key",
@@ -143,5 +151,8 @@ function useSteps(onCode: () => void, wanted: boolean): { steps: readonly Step[]
         ]
       : []),
   ]
-  return { steps, known: session !== null && keys.data !== undefined && resources.data !== undefined }
+  const known = [session, keys.data, resources.data, sets.data].every(
+    (one) => one !== null && one !== undefined,
+  )
+  return { steps, known }
 }

@@ -1,4 +1,5 @@
 /** The pages of the console, for the sidebar and the command palette. */
+import { type Role, isOwner } from "../../../src/contract/access.ts"
 import type { IconName } from "../parts/icon.tsx"
 
 export interface Place {
@@ -21,6 +22,12 @@ const places = [
         icon: "play",
         also: "ask decide decisions systemone",
       },
+      {
+        to: "/o/$orgId/start",
+        name: "Quick start",
+        icon: "bolt",
+        also: "first own data rows paste label teach sample",
+      },
       { to: "/o/$orgId/chat", name: "Chat", icon: "chat", also: "generate stream conversation" },
       { to: "/o/$orgId/evaluate", name: "Evaluate", icon: "target", also: "accuracy calibration csv jsonl" },
       {
@@ -35,6 +42,7 @@ const places = [
         icon: "cards",
         also: "versions examples teach publish threshold abstain",
       },
+      { to: "/o/$orgId/review", name: "Review", icon: "check", also: "label queue doubtful abstained" },
     ],
   },
   {
@@ -92,9 +100,24 @@ const places = [
   },
 ] as const satisfies readonly { readonly group: string; readonly items: readonly Place[] }[]
 
-/** Those that the user may read. */
-export const placesFor = (isOwner: boolean) =>
-  places.map(({ group, items }) => ({
-    group,
-    items: items.filter((item) => isOwner || !("ownersOnly" in item)),
-  }))
+/** What who only labels, and who only pays, come for. */
+const placesOf: Partial<Record<Role, readonly string[]>> = {
+  reviewer: ["Review", "Settings"],
+  billing: ["Billing", "Analytics", "Settings"],
+}
+
+/** Those that somebody with the role may read. */
+export const placesFor = (role: Role) =>
+  places
+    .map(({ group, items }) => ({
+      group,
+      items: items.filter(
+        (item) => placesOf[role]?.includes(item.name) ?? (isOwner(role) || !("ownersOnly" in item)),
+      ),
+    }))
+    .filter(({ items }) => items.length > 0)
+
+const homes = { reviewer: "/o/$orgId/review", billing: "/o/$orgId/billing" } as const
+
+export const homeOf = (role: Role) =>
+  role === "reviewer" || role === "billing" ? homes[role] : "/o/$orgId/playground"

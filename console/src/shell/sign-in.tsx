@@ -2,11 +2,16 @@
 import { useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, useRouter } from "@tanstack/react-router"
 import { type ReactNode, useCallback, useState } from "react"
-import { api, sentenceOf } from "../api.ts"
+import { passwordCharactersMin } from "../../../src/contract/platform/sessions.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { TextField } from "../parts/field.tsx"
+import { Form } from "../parts/form.tsx"
 import { asSentence } from "../parts/format.ts"
 import { hashValue, useHashLink } from "../parts/hash-link.ts"
 import { Loading, Notice } from "../parts/page.tsx"
 import { Doorway } from "./doorway.tsx"
+import { CodeField, isSignedIn } from "./second-step.tsx"
 import { SignInForm } from "./sign-in-form.tsx"
 
 const route = getRouteApi("/sign-in")
@@ -20,7 +25,21 @@ const ssoSentences: Record<string, string> = {
 export function SignIn(): ReactNode {
   const { next, sso_error } = route.useSearch()
   const enter = useEnter(next)
-  const { trying, error } = useOneTimeLink(enter)
+  const { trying, error, link } = useOneTimeLink(enter)
+  const [reset, setReset] = useState<string | null>(null)
+  useHashLink("reset", setReset)
+  if (reset !== null)
+    return (
+      <Doorway title="Set a new password">
+        <NewPasswordForm key={reset} link={reset} onDone={enter} onBack={() => setReset(null)} />
+      </Doorway>
+    )
+  if (link !== null)
+    return (
+      <Doorway title="One more step">
+        <LinkCodeForm key={link} link={link} onDone={enter} />
+      </Doorway>
+    )
   if (trying)
     return (
       <Doorway title="Signing you in">
@@ -62,17 +81,101 @@ function useEnter(next: string | undefined): () => void {
   }, [queries, router, next])
 }
 
+interface OneTimeLink {
+  readonly trying: boolean
+  readonly error: string | null
+  /** A link that is right, and needs a code too. */
+  readonly link: string | null
+}
+
 /** It works once, so it is tried once. */
-function useOneTimeLink(enter: () => void): { trying: boolean; error: string | null } {
-  const [trying, setTrying] = useState(() => Boolean(hashValue("link")))
-  const [error, setError] = useState<string | null>(null)
+function useOneTimeLink(enter: () => void): OneTimeLink {
+  const [state, setState] = useState<OneTimeLink>(() => ({
+    ...settled,
+    trying: Boolean(hashValue("link")),
+  }))
   useHashLink("link", (link) => {
-    setTrying(true)
-    setError(null)
-    api.createSession({ body: { link } }).then(enter, (failure: unknown) => {
-      setTrying(false)
-      setError(sentenceOf(failure))
-    })
+    setState({ ...settled, trying: true })
+    isSignedIn(api.createSession({ body: { link } })).then(
+      (isIn) => (isIn ? enter() : setState({ ...settled, link })),
+      (failure: unknown) => setState({ ...settled, error: sentenceOf(failure) }),
+    )
   })
-  return { trying, error }
+  return state
+}
+
+const settled: OneTimeLink = { trying: false, error: null, link: null }
+
+function LinkCodeForm({ link, onDone }: { link: string; onDone: () => void }): ReactNode {
+  const [code, setCode] = useState("")
+  const write = useWrite(
+    async () => await isSignedIn(api.createSession({ body: { link, code } })),
+    [],
+    onDone,
+  )
+  return (
+    <Form
+      write={write}
+      footer={
+        <Button type="submit" kind="loud" busy={write.isPending}>
+          Sign in
+        </Button>
+      }
+    >
+      <CodeField value={code} onText={setCode} />
+    </Form>
+  )
+}
+
+function NewPasswordForm({
+  link,
+  onDone,
+  onBack,
+}: {
+  link: string
+  onDone: () => void
+  onBack: () => void
+}): ReactNode {
+  const [password, setPassword] = useState("")
+  const [code, setCode] = useState<string | null>(null)
+  const write = useWrite(
+    async () =>
+      await isSignedIn(
+        api.finishPasswordReset({ body: { link, password, ...(code === null ? {} : { code }) } }),
+      ),
+    [],
+    (isIn) => (isIn ? onDone() : setCode("")),
+  )
+  return (
+    <Form
+      write={write}
+      footer={
+        <>
+          <Button type="submit" kind="loud" busy={write.isPending}>
+            Set password and sign in
+          </Button>
+          <button
+            type="button"
+            className="text-soft hover:text-ink self-center text-xs underline"
+            onClick={onBack}
+          >
+            Back to sign in
+          </button>
+        </>
+      }
+    >
+      <TextField
+        label="New password"
+        type="password"
+        autoComplete="new-password"
+        required
+        autoFocus
+        minLength={passwordCharactersMin}
+        hint={`At least ${passwordCharactersMin} characters. Your other sessions are signed out.`}
+        value={password}
+        onChange={(event) => setPassword(event.target.value)}
+      />
+      {code === null ? null : <CodeField value={code} onText={setCode} />}
+    </Form>
+  )
 }

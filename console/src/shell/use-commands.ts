@@ -24,7 +24,12 @@ const requestForm = /^(?!seq_)(?=.*\d)[\w.:-]{8,128}$/
 
 type Go = (to: Place["to"], search?: Record<string, unknown>) => void
 
-export function useCommands(text: string, createOrganization: () => void): readonly Command[] {
+interface Dialogs {
+  readonly createOrganization: () => void
+  readonly showShortcuts: () => void
+}
+
+export function useCommands(text: string, dialogs: Dialogs): readonly Command[] {
   const { id: orgId } = useOrganization()
   const navigate = useNavigate()
   const go: Go = (to, search = {}) =>
@@ -34,7 +39,7 @@ export function useCommands(text: string, createOrganization: () => void): reado
   const storage = useBrowserStorage()
   const typed = text.trim()
   return [
-    ...useActions(go, createOrganization),
+    ...useActions(go, dialogs),
     ...usePageCommands(go, () => void navigate({ to: "/docs" })),
     ...useOrganizationCommands(),
     ...useListed(go),
@@ -74,7 +79,7 @@ export function useCommands(text: string, createOrganization: () => void): reado
 }
 
 function usePageCommands(go: Go, openReference: () => void): readonly Command[] {
-  const pages = placesFor(useIsOwner()).flatMap(({ items }): readonly Place[] => items)
+  const pages = placesFor(useOrganization().role).flatMap(({ items }): readonly Place[] => items)
   return [
     ...pages.map(({ to, name, icon, also }): Command => ({
       id: to,
@@ -99,7 +104,7 @@ function action(name: string, icon: Command["icon"], run: () => void, also: stri
   return { id: name, name, kind: "Action", icon, also, run }
 }
 
-function useActions(go: Go, createOrganization: () => void): readonly Command[] {
+function useActions(go: Go, { createOrganization, showShortcuts }: Dialogs): readonly Command[] {
   const owner = useIsOwner()
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -117,6 +122,7 @@ function useActions(go: Go, createOrganization: () => void): readonly Command[] 
     action("New batch", "stack", () => go("/o/$orgId/batches/new"), "table csv upload rows label"),
     action("New question set", "cards", () => go("/o/$orgId/sets", open), "create questions"),
     action("Create organization", "plus", createOrganization, "new company team"),
+    action("Keyboard shortcuts", "list", showShortcuts, "keys help"),
     action("Set password", "gear", () => go("/o/$orgId/settings"), "change"),
     action(
       dark ? "Switch to light" : "Switch to dark",

@@ -1,5 +1,7 @@
 /** The text of a file, or where and why it is none. */
 
+import { decodeTable, excelWords } from "../../../src/base/table-text.ts"
+
 /** Its sentence is for the user who chose the file. */
 export class UnreadableFile extends Error {
   override readonly name = "UnreadableFile"
@@ -14,20 +16,19 @@ const bigEndian = [0xfe, 0xff]
 const beginsWith = (bytes: Uint8Array, head: readonly number[]): boolean =>
   head.every((byte, at) => bytes[at] === byte)
 
-/** Without a byte order mark. Throws UnreadableFile, with line and character, for what is not UTF-8. */
+/** Without a byte order mark. Throws UnreadableFile, with line and character, for what is neither UTF-8 nor Latin-1. */
 export function fileText(bytes: Uint8Array): string {
   if (beginsWith(bytes, archive))
-    throw new UnreadableFile("This is an archive, such as an Excel workbook. Save the sheet as CSV.")
+    throw new UnreadableFile(`This is an archive, such as an Excel workbook. ${excelWords}`)
   if (beginsWith(bytes, littleEndian) || beginsWith(bytes, bigEndian))
     throw new UnreadableFile("Line 1, character 1: the file is UTF-16. Save it as UTF-8.")
   const zero = bytes.indexOf(0)
   if (zero >= 0)
     throw new UnreadableFile(`${placeOf(bytes, zero)}: the byte 0. This is not text but a binary file.`)
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
-  } catch {
+  const text = decodeTable(bytes)
+  if (text === null)
     throw new UnreadableFile(`${firstInvalid(bytes)}: this is not UTF-8. Save the file as UTF-8.`)
-  }
+  return text
 }
 
 function placeOf(bytes: Uint8Array, at: number): string {

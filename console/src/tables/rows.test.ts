@@ -16,6 +16,11 @@ test.each([
   expect(read(text).rows).toEqual(rows)
 })
 
+test("Latin-1, as older spreadsheets write it, is read as what it says", () => {
+  const file = Uint8Array.from([...bytes("text;team\nGr"), 0xfc, 0xdf, 0x65, ...bytes(";a\n;\n")])
+  expect(readRows(file, "a.csv").rows).toEqual([{ text: "Grüße", team: "a" }])
+})
+
 test("JSON lines keep their columns in order of appearance and turn other values into text", () => {
   const rows = read('{"text": "a", "label": true}\n\n{"text": "b", "more": [1]}\n', "x.jsonl")
   expect(rows.columns).toEqual(["text", "label", "more"])
@@ -42,7 +47,7 @@ describe("what is wrong is refused with its place:", () => {
   })
 
   test.each([
-    ["Latin-1", [...bytes("a,b\n1,2\nü, "), 0xe9, 0x0a], "Line 3, character 4: this is not UTF-8"],
+    ["a broken character", [...bytes("a,b\n1,2\nü, "), 0xe9, 0x0a], "Line 3, character 4: this is not UTF-8"],
     ["UTF-16", [0xff, 0xfe, 0x61, 0x00], "Line 1, character 1: the file is UTF-16"],
     ["a binary file", [...bytes("a\nü"), 0x00, 0x01], "Line 2, character 2: the byte 0"],
     ["an Excel workbook", [0x50, 0x4b, 0x03, 0x04, 0x00], "Save the sheet as CSV"],

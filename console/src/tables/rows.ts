@@ -1,5 +1,6 @@
 /** Reads the rows of a table from CSV, TSV or JSON lines; what is wrong is refused with its line and column. */
 import { CsvError, parse } from "csv-parse/browser/esm/sync"
+import { csvOptions } from "../../../src/base/table-text.ts"
 import { UnreadableFile, fileText } from "./file-text.ts"
 
 export interface Rows {
@@ -78,7 +79,7 @@ function readCsv(text: string): Rows {
 /** RFC 4180, with any line end; a semicolon or tab where the header uses it. */
 export function csvRecords(text: string): string[][] {
   try {
-    return parse(text, { bom: true, delimiter: separatorOf(text), skip_empty_lines: true })
+    return parse(text, csvOptions(text))
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
     throw new UnreadableFile(csvMistake(error, text))
@@ -106,10 +107,4 @@ function csvMistake(error: CsvError, text: string): string {
 function lineOfByte(text: string, bytes: number): number {
   const before = new TextEncoder().encode(text).subarray(0, bytes)
   return before.reduce((lines, byte) => lines + (byte === 0x0a ? 1 : 0), 1)
-}
-
-function separatorOf(text: string): string {
-  const [header = ""] = text.split("\n", 1)
-  const counts = [",", ";", "\t"].map((separator) => [separator, header.split(separator).length] as const)
-  return counts.toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? ","
 }

@@ -12,7 +12,7 @@ export function saveCsv(name: string, lines: readonly (readonly string[])[]): vo
   saveFile(name, csvText(lines), "text/csv")
 }
 
-export const csvText = (lines: readonly (readonly string[])[]): string =>
+const csvText = (lines: readonly (readonly string[])[]): string =>
   lines.map((cells) => cells.map(csvCell).join(",")).join("\n")
 
 /** A CSV cell that a spreadsheet will not run as a formula. */

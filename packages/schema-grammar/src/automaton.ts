@@ -163,7 +163,7 @@ export class Nfa {
 }
 
 /** Without the states from which no text is accepted; an automaton that accepts nothing has one state and no edges. */
-export function trim(automaton: Automaton): Automaton {
+function trim(automaton: Automaton): Automaton {
   const { edges, accepting } = automaton
   const sources = edges.map((): number[] => [])
   edges.forEach((list, state) => {

@@ -39,7 +39,7 @@ export function leastCommonMultiple(a: Decimal, b: Decimal): Decimal {
 }
 
 /** Without zeros at the end of its fraction. */
-export function simplest({ units, scale }: Decimal): Decimal {
+function simplest({ units, scale }: Decimal): Decimal {
   let [left, places] = [units, scale]
   while (places > 0 && left % 10n === 0n) {
     left /= 10n

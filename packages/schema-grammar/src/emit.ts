@@ -13,7 +13,7 @@ import { literalTexts, space } from "./literal-texts.ts"
 import { sized } from "./partition.ts"
 
 /** llama.cpp refuses grammars with more than about 2000 repetitions of one part. */
-export const STRING_CHARACTERS_MAX = 1000
+const STRING_CHARACTERS_MAX = 1000
 const MAP_ENTRIES_MAX = 32
 const ANY_DEPTH_MAX = 4
 const RULES_MAX = 9000

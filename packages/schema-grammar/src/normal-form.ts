@@ -364,7 +364,7 @@ export function propertyGoal({ layers, narrowed }: ObjectForm, name: string): Go
   return narrowed?.get(name) ?? layers.reduce<Goal>((goal, layer) => both(goal, layerGoal(layer, name)), [])
 }
 
-export function layerGoal({ properties, patterns, additional }: Layer, name: string): Goal {
+function layerGoal({ properties, patterns, additional }: Layer, name: string): Goal {
   const own = properties.get(name)
   if (patterns.length === 0) return own ?? additional
   const matching = patterns.filter(({ pattern }) => nameMatches(pattern, name))
@@ -372,7 +372,7 @@ export function layerGoal({ properties, patterns, additional }: Layer, name: str
   return matching.reduce((goal, one) => both(goal, one.goal), own ?? [])
 }
 
-export function nameMatches({ automaton, basic }: Pattern, name: string): boolean {
+function nameMatches({ automaton, basic }: Pattern, name: string): boolean {
   if (basic && Array.from(name).length < name.length)
     throw new SchemaRefusal("a pattern of properties cannot be compared with a name beyond the basic plane")
   return accepts(automaton, name)
@@ -428,7 +428,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const same = (a: unknown, b: unknown): boolean => canonicalText(a) === canonicalText(b)
 
 /** The same for values that JSON Schema calls equal: names in any order. */
-export function canonicalText(value: unknown): string {
+function canonicalText(value: unknown): string {
   return JSON.stringify(value, (_key, one: unknown) =>
     isRecord(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
   )

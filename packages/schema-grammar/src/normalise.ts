@@ -31,7 +31,7 @@ import { evaluated } from "./unevaluated.ts"
  */
 export type Mode = "narrow" | "wide" | "not"
 
-export interface NormaliseOptions {
+interface NormaliseOptions {
   /** Refuse what cannot be enforced, rather than leave it open and note it. */
   readonly strict: boolean
   readonly budget: Budget

@@ -11,7 +11,7 @@ export const isObject = (value: unknown): value is Schema =>
 
 const ROOT = "schema:/root"
 /** By their addresses; those of the later drafts refer to each other dynamically. */
-export const metaSchemas: Readonly<Record<string, Schema>> = {
+const metaSchemas: Readonly<Record<string, Schema>> = {
   "http://json-schema.org/draft-04/schema": draft04,
   "http://json-schema.org/draft-06/schema": draft06,
   "http://json-schema.org/draft-07/schema": draft07,
@@ -137,7 +137,7 @@ export class References {
   }
 }
 
-export function childrenOf(schema: Schema): unknown[] {
+function childrenOf(schema: Schema): unknown[] {
   const children: unknown[] = single.map((key) => schema[key])
   for (const key of listed) if (Array.isArray(schema[key])) children.push(...(schema[key] as unknown[]))
   for (const key of mapped) if (isObject(schema[key])) children.push(...Object.values(schema[key]))

@@ -10,7 +10,7 @@ import { randomNumbers, sampleText, validatorOf } from "./sampling.ts"
 const textsPerSchema = 8
 const charactersMax = 120
 
-export interface Counts {
+interface Counts {
   compiled: number
   refused: number
   texts: number

@@ -1,19 +1,17 @@
-/** Both sides of a peer in a process or thread: a connection matches answers with calls and watches the peer; the peer runs handlers. */
-import { parentPort } from "node:worker_threads"
+/** This side of a peer in a process or thread: it matches answers with calls and watches the peer. */
 import { Fault } from "../../contract/errors.ts"
-import { decodeFailure, encodeFailure } from "./failure.ts"
 import {
   type CallName,
   type Channel,
+  decodeFailure,
   type FromPeer,
-  type Handlers,
   type Peer,
+  PeerGone,
   type PeerStream,
   type Service,
   type StreamName,
   type StreamOf,
   type ToPeer,
-  PeerGone,
   windowItems,
 } from "./peer.ts"
 
@@ -48,7 +46,7 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   readonly #settings: ConnectionSettings
   readonly #ended = Promise.withResolvers<string>()
   readonly #pending = new Map<number, Pending>()
-  readonly #watch: NodeJS.Timeout
+  readonly #endWatch: () => void
   readonly #checkMs: number
   /** Checks since the last answer, or since the start. */
   #silentChecks = 0
@@ -69,7 +67,10 @@ export class Connection<S extends Service<S>> implements Peer<S> {
     channel.keepAlive?.(false)
     const { silenceMsMax = Infinity, startMsMax = Infinity } = settings
     this.#checkMs = Math.min(pingMs, silenceMsMax / 4, startMsMax / 4)
-    this.#watch = setInterval(() => this.#check(silenceMsMax, startMsMax), this.#checkMs).unref()
+    const isWatched = silenceMsMax !== Infinity || startMsMax !== Infinity
+    this.#endWatch = isWatched
+      ? repeat(() => this.#check(silenceMsMax, startMsMax), this.#checkMs)
+      : () => undefined
   }
 
   get pid(): number | undefined {
@@ -170,7 +171,7 @@ export class Connection<S extends Service<S>> implements Peer<S> {
     if (this.#gone) return
     const why = this.#killedFor ?? reason
     this.#gone = new PeerGone(why)
-    clearInterval(this.#watch)
+    this.#endWatch()
     for (const pending of this.#pending.values()) pending.finish({ error: this.#gone })
     this.#pending.clear()
     this.#ended.resolve(why)
@@ -268,138 +269,8 @@ export async function abortable<Result>(
   }
 }
 
-interface ServeSettings {
-  /** Goes back with each answered ping. */
-  status?(): unknown
-}
-
-/** Called once by the module that a thread or a child process starts with. */
-export function servePeer<S extends Service<S>>(handlers: Handlers<S>, settings: ServeSettings = {}): void {
-  if (parentPort) {
-    const port = parentPort
-    const receive = createReceiver(handlers, settings, (message) => port.postMessage(message))
-    // Only this room's Connection is at the other end.
-    port.on("message", (message) => receive(message as ToPeer))
-    return
-  }
-  const receive = createReceiver(handlers, settings, (message) => {
-    // A parent that is gone reads nothing; the disconnect event ends this process.
-    if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
-  })
-  process.on("message", (message) => receive(message as ToPeer))
-  process.on("disconnect", endProcess)
-  // The parent decides when this process ends; a Ctrl-C in the terminal reaches the whole group.
-  process.on("SIGINT", () => undefined)
-  process.on("SIGTERM", () => undefined)
-}
-
-/** Without exit handlers: those of native libraries may crash, and everything that was answered has left. */
-export function endProcess(): void {
-  process.kill(process.pid, "SIGKILL")
-}
-
-export type AnyHandler = (input: unknown, signal: AbortSignal) => unknown
-
-function createReceiver<S extends Service<S>>(
-  handlers: Handlers<S>,
-  settings: ServeSettings,
-  send: (message: FromPeer) => void,
-): (message: ToPeer) => void {
-  const jobs = new Map<number, Job>()
-
-  const answer = async (id: number, method: string, input: unknown): Promise<void> => {
-    const job = new Job()
-    jobs.set(id, job)
-    try {
-      // The connection's types pair each method with its input.
-      const handler = (handlers as unknown as Record<string, AnyHandler>)[method]
-      if (!handler) throw new Error(`Cannot answer: there is no method ${method}`)
-      send({
-        kind: "output",
-        id,
-        output: await runHandler(handler(input, job.signal), job, (item) => send({ kind: "item", id, item })),
-      })
-    } catch (error) {
-      send({ kind: "failure", id, failure: encodeFailure(error) })
-    } finally {
-      jobs.delete(id)
-    }
-  }
-
-  return (message) => {
-    switch (message.kind) {
-      case "call":
-        void answer(message.id, message.method, message.input)
-        return
-      case "next":
-        jobs.get(message.id)?.grant(message.credit, message.value)
-        return
-      case "cancel":
-        jobs.get(message.id)?.cancel()
-        return
-      case "ping":
-        send({ kind: "pong", status: settings.status?.() })
-        return
-      default:
-        message satisfies never
-    }
-  }
-}
-
-/** One call at work: its signal, and the credit of its reader. */
-class Job {
-  /** What the reader handed over after the first item. */
-  value: unknown
-  readonly #abort = new AbortController()
-  #credit = 1
-  #wake: () => void = () => undefined
-
-  get signal(): AbortSignal {
-    return this.#abort.signal
-  }
-
-  grant(credit: number, value: unknown): void {
-    this.#credit += credit
-    this.value = value
-    this.#wake()
-  }
-
-  cancel(): void {
-    this.#abort.abort(new Error("The call was cancelled"))
-    this.#wake()
-  }
-
-  /** Takes the credit for an item that was sent, and waits until there is some for the next. */
-  async spend(): Promise<void> {
-    this.#credit--
-    if (this.#credit <= 0 && !this.signal.aborted)
-      await new Promise<void>((resolve) => (this.#wake = resolve))
-  }
-}
-
-/** Awaits the output of a call, or sends the items of a stream as its reader's credit allows and answers its output. */
-async function runHandler(
-  result: unknown,
-  job: Job,
-  sendItem: (item: unknown) => void | Promise<void>,
-): Promise<unknown> {
-  if (!isStream(result)) return await result
-  let value: unknown
-  for (;;) {
-    const step = await result.next(value)
-    if (step.done) return step.value
-    try {
-      await sendItem(step.value)
-      await job.spend()
-      job.signal.throwIfAborted()
-    } catch (error) {
-      await result.return(undefined)
-      throw error
-    }
-    value = job.value
-  }
-}
-
-export function isStream(result: unknown): result is AsyncGenerator<unknown, unknown, unknown> {
-  return typeof result === "object" && result !== null && Symbol.asyncIterator in result
+/** Does not keep a process alive. Returns how to end it. */
+function repeat(work: () => void, everyMs: number): () => void {
+  const timer = setInterval(work, everyMs).unref()
+  return () => clearInterval(timer)
 }

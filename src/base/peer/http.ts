@@ -6,13 +6,16 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { hash } from "node:crypto"
 import { deserialize, serialize } from "node:v8"
 import { Fault } from "../../contract/errors.ts"
-import { type AnyHandler, abortable, isStream } from "./connection.ts"
+import { abortable } from "./connection.ts"
+import { handlerOf, isStream } from "./handlers.ts"
 import { bringsBearer } from "../bearer-value.ts"
 import { activeSpan } from "../telemetry.ts"
-import { brokenAnswer, decodeFailure, encodeFailure } from "./failure.ts"
 import {
+  brokenAnswer,
   type CallName,
+  decodeFailure,
   type EncodedFailure,
+  encodeFailure,
   type Handlers,
   type Peer,
   PeerGone,
@@ -22,14 +25,14 @@ import {
   type StreamOf,
 } from "./peer.ts"
 
-export interface HttpSettings {
+interface HttpSettings {
   /** Said in every request and every answer. It changes when either side would misunderstand the other. */
   readonly protocol: string
   /** The bearer value that callers bring. */
   readonly key: string | undefined
 }
 
-export interface HttpPeerSettings extends HttpSettings {
+interface HttpPeerSettings extends HttpSettings {
   readonly url: URL
   /**
    * An answer that stands still for this long is given up; the other side sends something every second. Only time in which
@@ -249,10 +252,7 @@ async function run<S extends Service<S>>(
   { method, input, part, value }: Request,
   { write, signal }: { readonly write: (answer: Answer) => Promise<void>; readonly signal: AbortSignal },
 ): Promise<void> {
-  // The service's types pair each method with its input.
-  const handler =
-    Object.hasOwn(handlers, method) && (handlers as unknown as Record<string, AnyHandler>)[method]
-  if (!handler) throw new Error(`Cannot answer: there is no method ${method}`)
+  const handler = handlerOf(handlers, method)
   activeSpan()?.set({ "umpire.worker.method": method, "umpire.worker.part": part })
   const result = handler(input, signal)
   if (!isStream(result)) return await write({ kind: "output", output: await result })
@@ -298,7 +298,7 @@ export function encodeFrame(value: unknown): Buffer {
 }
 
 /** What is cut off or changed on its way is Fault `invalid_worker_response`. */
-export async function* decodeFrames(source: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator {
+async function* decodeFrames(source: AsyncIterable<Uint8Array>, bytesMax: number): AsyncGenerator {
   let chunks: Uint8Array[] = []
   let size = 0
   let needed = headBytes

@@ -9,7 +9,7 @@
  *       score: { input: Work; item: number; output: Float64Array }
  *     }
  *
- * The module that runs outside calls `servePeer<Engine>({ open, score })` (connection.ts) with one handler for each method; a
+ * The module that runs outside calls `servePeer<Engine>({ open, score })` (serve.ts) with one handler for each method; a
  * stream's handler is an async generator. The gateway's side picks a client; all of them have `call` and `stream`:
  *
  *     new Supervisor<Engine>({ spawn: () => childChannel(new URL("./child.ts", import.meta.url)), open: options })
@@ -25,7 +25,7 @@
  * waits there until the reader asks for a second one (that is how the work of engines is admitted); from then on it may be
  * `windowItems` ahead. `next(value)` of the second read is what the handler's first `yield` returns.
  */
-import { Fault } from "../../contract/errors.ts"
+import { Fault, faultCatalog, type FaultCode } from "../../contract/errors.ts"
 
 /** The types of one method. */
 export interface Method {
@@ -132,4 +132,40 @@ export class PeerGone extends Fault {
 /** The handler threw something other than a Fault. */
 export class PeerFailure extends Error {
   override readonly name = "PeerFailure"
+}
+
+/** The one encoding of errors between peers: a Fault arrives as the same Fault. */
+export function encodeFailure(error: unknown): EncodedFailure {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const { message, stack } = error
+  if (!(error instanceof Fault)) return { message, stack }
+  const { code, param, retryAfterMs } = error
+  return { message, fault: { code, param, retryAfterMs, details: cloneable(error.details) } }
+}
+
+export function decodeFailure({ message, fault, stack }: EncodedFailure): Error {
+  if (fault === undefined)
+    return new PeerFailure(message, stack === undefined ? undefined : { cause: { stack } })
+  const { code, param, retryAfterMs, details } = fault
+  // A peer of another version may have codes that this one does not know.
+  const known = Object.hasOwn(faultCatalog, code) ? (code as FaultCode) : "inference_failed"
+  return new Fault(known, message, {
+    details,
+    ...(param === undefined ? {} : { param }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  })
+}
+
+/** A failure must always arrive, whatever it carries. */
+function cloneable(details: unknown): unknown {
+  try {
+    return structuredClone(details)
+  } catch {
+    return undefined
+  }
+}
+
+/** The peer answered, and what it said cannot be used. */
+export function brokenAnswer(found: string): Fault {
+  return new Fault("invalid_worker_response", `Cannot use the answer of a worker: ${found}`)
 }

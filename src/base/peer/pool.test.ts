@@ -10,7 +10,7 @@ interface Gated {
 }
 
 const source = `
-  import { servePeer } from ${JSON.stringify(new URL("./connection.ts", import.meta.url).href)}
+  import { servePeer } from ${JSON.stringify(new URL("./serve.ts", import.meta.url).href)}
   import { Fault } from ${JSON.stringify(new URL("../../contract/errors.ts", import.meta.url).href)}
   servePeer({ run: ({ gate, ending }) => {
     Atomics.wait(gate, 0, 0)

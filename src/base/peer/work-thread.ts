@@ -1,5 +1,5 @@
 /** A thread of the pool: runs functions of modules by name. */
-import { servePeer } from "./connection.ts"
+import { servePeer } from "./serve.ts"
 import type { WorkService } from "./threads.ts"
 
 servePeer<WorkService>({

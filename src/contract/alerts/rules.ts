@@ -3,7 +3,7 @@ import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, PathId, Text, changeFields } from "../platform/field-schemas.ts"
 import { DeliveryStateName, alertLimits } from "./webhooks.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 export const alertKinds = [
   "balance_below",

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, Text, changeFields, shownOnce } from "../platform/field-schemas.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 /** Of an organization, unless said otherwise. */
 export const alertLimits = {
@@ -18,6 +18,14 @@ export const webhookEvents = ["alert.firing", "alert.resolved"] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
 /** Sent by POST .../test whatever the webhook subscribes to. */
 export const testEvent = "webhook.test"
+
+export const webhookFormats = ["umpire", "slack", "teams"] as const
+export type WebhookFormat = (typeof webhookFormats)[number]
+const Format = z
+  .enum(webhookFormats)
+  .describe(
+    "`umpire`: the event itself; `slack`: a message for an incoming webhook of Slack; `teams`: an Adaptive Card for a workflow of Microsoft Teams.",
+  )
 
 export const signatureHeader = "umpire-signature"
 
@@ -51,6 +59,7 @@ export const Webhook = namedObject("Webhook", {
   url: z.string(),
   description: z.string(),
   events: z.array(z.enum(webhookEvents)),
+  format: Format,
   enabled: z.boolean(),
   disabled_reason: z.enum(["gone"]).nullable().describe("`gone`: the receiver answered 410."),
   previous_secret_expires_at: Datetime.nullable().describe(
@@ -72,7 +81,9 @@ export type WebhookWithSecret = z.infer<typeof WebhookWithSecret>
 
 const delivery = {
   id: z.string(),
-  event_id: z.string().describe("The `id` in the body: the same in every attempt and when sent again."),
+  event_id: z
+    .string()
+    .describe("The same in every attempt and when sent again; the `id` in the body of the format `umpire`."),
   type: z.string(),
   state: DeliveryStateName.describe("`cancelled`: the webhook was disabled before it was delivered."),
   attempts: z.int(),
@@ -94,6 +105,7 @@ const fields = {
   url: WebhookUrl,
   description: Text(alertLimits.nameCharactersMax).or(z.literal("")),
   events: Events,
+  format: Format,
   enabled: z.boolean(),
 }
 
@@ -109,6 +121,7 @@ export const webhookTable = {
       ...fields,
       description: fields.description.default(""),
       events: fields.events.default([...webhookEvents]),
+      format: fields.format.default("umpire"),
       enabled: fields.enabled.default(true),
     }),
     output: WebhookWithSecret,

@@ -5,13 +5,12 @@ import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
 import type { FaultCode } from "../errors.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "../openai/bounded.ts"
+import { idCharactersMax, itemsMax, partsMax } from "../openai/limits.ts"
 import { stopsMax, toolsMax } from "../openai/chat.ts"
 import { generationErrors } from "../openai/endpoints.ts"
-import { itemsMax, partsMax, idCharactersMax } from "../openai/limits.ts"
-import { JsonRecord, ignored, modelName, optional, refused } from "../openai/parameters.ts"
+import { JsonRecord, ignored, modelName, optional, refused, refusedAs } from "../openai/parameters.ts"
 
-const unsupportedBlock =
-  "text, tool_use, tool_result or thinking; images, documents and the results of hosted tools are not supported"
+const unsupportedBlock = "text, image, document, search_result, tool_use, tool_result or thinking"
 
 /** Fields beyond these are for caching and citations and are not read. */
 const TextBlock = z.looseObject({ type: z.literal("text"), text: bodyText() })
@@ -21,13 +20,59 @@ const ToolUseBlock = z.looseObject({
   name: bodyText().min(1),
   input: JsonRecord,
 })
+const source = <const Types extends readonly [string, ...string[]]>(...types: Types) =>
+  z.looseObject({
+    type: z.enum(types),
+    media_type: bodyText().optional(),
+    data: bodyText().optional(),
+    url: bodyText().optional(),
+  })
+const ImageBlock = z.looseObject({ type: z.literal("image"), source: source("base64", "url") })
+
+type TypedBlock = z.ZodObject<{ readonly type: z.ZodLiteral<string> }>
+
+/** One of the blocks, as its type says. */
+function blockOf<const Blocks extends readonly [TypedBlock, ...TypedBlock[]]>(blocks: Blocks, error: string) {
+  const byType = new Map<unknown, Blocks[number]>(blocks.map((block) => [block.shape.type.value, block]))
+  return selectedUnion(blocks, (value) => byType.get(typeOf(value)) ?? null, error)
+}
+
+const excerpt = bodyText()
+const excerpts = boundedArray(blockOf([TextBlock, ImageBlock], "text or image"), { max: partsMax })
+/** A document that comes as the blocks that it consists of. */
+const ContentSource = z.looseObject({
+  type: z.literal("content"),
+  content: selectedUnion(
+    [excerpt, excerpts],
+    (value) => (Array.isArray(value) ? excerpts : excerpt),
+    "text or blocks of text and images",
+  ),
+})
+const bytesOrText = source("base64", "text")
+const DocumentBlock = z.looseObject({
+  type: z.literal("document"),
+  source: selectedUnion(
+    [bytesOrText, ContentSource],
+    (value) => (typeOf(value) === "content" ? ContentSource : bytesOrText),
+    "base64, text or content",
+  ),
+  title: bodyText().nullable().optional(),
+})
+const SearchResultBlock = z.looseObject({
+  type: z.literal("search_result"),
+  source: bodyText(),
+  title: bodyText(),
+  content: boundedArray(TextBlock, { max: partsMax }),
+})
+/** What the client's own search of tools found: every tool is shown to the model anyway. */
+const ToolReferenceBlock = z.looseObject({ type: z.literal("tool_reference"), tool_name: bodyText() })
+
+const shownBlocks = [TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, ToolReferenceBlock] as const
+export type ShownBlock = z.infer<(typeof shownBlocks)[number]>
+
 const resultText = bodyText()
 const resultBlocks = boundedArray(
-  selectedUnion(
-    [TextBlock],
-    (value) => (typeOf(value) === "text" ? TextBlock : null),
-    "text; images and documents are not supported",
-  ),
+  blockOf(shownBlocks, "text, image, document, search_result or tool_reference"),
   { max: partsMax },
 )
 const ToolResultBlock = z.looseObject({
@@ -44,16 +89,47 @@ const ThinkingBlock = z.looseObject({ type: z.literal("thinking"), thinking: bod
 /** Only its writer can read it, and that is not this server. */
 const RedactedThinkingBlock = z.looseObject({ type: z.literal("redacted_thinking") })
 
-const blocks = [TextBlock, ToolUseBlock, ToolResultBlock, ThinkingBlock, RedactedThinkingBlock] as const
-const blockOfType = new Map<unknown, (typeof blocks)[number]>(
-  blocks.map((block) => [block.shape.type.value, block]),
+const readBlock = blockOf(
+  [
+    TextBlock,
+    ImageBlock,
+    DocumentBlock,
+    SearchResultBlock,
+    ToolUseBlock,
+    ToolResultBlock,
+    ThinkingBlock,
+    RedactedThinkingBlock,
+  ],
+  unsupportedBlock,
 )
+/** Of conversations that began at Anthropic: what its own tools were asked, and found. */
+const hostedTypes = [
+  "server_tool_use",
+  "web_search_tool_result",
+  "web_fetch_tool_result",
+  "code_execution_tool_result",
+  "bash_code_execution_tool_result",
+  "text_editor_code_execution_tool_result",
+  "tool_search_tool_result",
+  "container_upload",
+  "advisor_tool_result",
+  "mcp_tool_use",
+  "mcp_tool_result",
+  "mcp_tool_listing",
+  "fallback",
+] as const
+const HostedBlock = z.looseObject({ type: z.enum(hostedTypes) })
 const ContentBlock = selectedUnion(
-  blocks,
-  (value) => blockOfType.get(typeOf(value)) ?? null,
+  [readBlock, HostedBlock],
+  (value) => (isHosted(typeOf(value)) ? HostedBlock : readBlock),
   unsupportedBlock,
 )
 export type ContentBlock = z.infer<typeof ContentBlock>
+type HostedBlock = z.infer<typeof HostedBlock>
+export type ReadBlock = Exclude<ContentBlock, HostedBlock>
+
+const isHosted = (type: unknown): boolean => hostedTypes.some((hosted) => hosted === type)
+export const isHostedBlock = (block: ContentBlock): block is HostedBlock => isHosted(block.type)
 
 const wholeText = bodyText()
 const blockList = boundedArray(ContentBlock, { max: partsMax })
@@ -100,7 +176,7 @@ const prompt = {
   model: modelName,
   messages: described(
     boundedArray(InputMessage, { min: 1, max: itemsMax }),
-    "The conversation, at most 2048 messages that end with the user's; text only.",
+    "The conversation, at most 2048 messages that end with the user's; images and documents for models whose input_modalities have them, text of documents for all.",
   ),
   system: selectedUnion(
     [wholeText, textList],
@@ -130,6 +206,7 @@ const prompt = {
   context_management: ignored("nothing is edited out of the context"),
   speed: ignored("there is one speed"),
   mcp_servers: refused("no hosted tools", []),
+  thread: refusedAs("thread_unsupported_request", "conversations are not kept; send the whole one"),
 }
 
 export const MessagesRequest = z
@@ -172,7 +249,7 @@ const TokenCount = z.object({ input_tokens: z.int().min(0) }).meta({
 })
 
 const OutputBlock = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("text"), text: z.string(), citations: z.null() }),
+  z.strictObject({ type: z.literal("text"), text: z.string() }),
   z.strictObject({
     type: z.literal("tool_use"),
     id: z.string(),
@@ -248,7 +325,12 @@ export type MessageEvent = z.infer<typeof MessageEvent>
 const base = { area: "Inference", surface: "anthropic", access: inference } as const
 /** `beta` says that a client uses fields of a preview; those that are not known are refused all the same. */
 const query = z.object({ beta: z.string().max(idCharactersMax).optional() })
-const errors: readonly FaultCode[] = [...generationErrors, "invalid_header", "invalid_query"]
+const errors: readonly FaultCode[] = [
+  ...generationErrors,
+  "invalid_header",
+  "invalid_query",
+  "thread_unsupported_request",
+]
 
 const createMessage = endpoint({
   ...base,

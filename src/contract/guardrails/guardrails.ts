@@ -3,7 +3,7 @@ import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { PathId, Text, changeFields } from "../platform/field-schemas.ts"
 import { QuestionSetFile } from "../question-sets/content.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 export const guardrailLimits = {
   /** Of an organization. Each that applies is asked about every window of a request. */
@@ -65,11 +65,7 @@ const settings = {
   enabled: z.boolean(),
 }
 
-export const Guardrail = namedObject("Guardrail", {
-  id: z.string(),
-  ...settings,
-  ...changeFields,
-})
+export const Guardrail = namedObject("Guardrail", { id: z.string(), ...settings, ...changeFields })
 export type Guardrail = z.infer<typeof Guardrail>
 export type GuardrailSettings = Pick<Guardrail, keyof typeof settings>
 

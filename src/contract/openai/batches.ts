@@ -1,9 +1,8 @@
 /** The wire of OpenAI's Batch API. */
 import { z } from "zod"
 import { inference } from "../endpoint-group.ts"
-import { endpoint } from "../endpoint.ts"
+import { endpoint, namedObject } from "../endpoint.ts"
 import { Metadata, listFields } from "./parameters.ts"
-import { namedObject } from "../named-object.ts"
 
 const base = { area: "Batches", surface: "openai", access: inference } as const
 
@@ -13,6 +12,7 @@ export const batchPaths = [
   "/v1/chat/completions",
   "/v1/responses",
   "/v1/embeddings",
+  "/v1/messages",
 ] as const
 export type BatchPath = (typeof batchPaths)[number]
 
@@ -26,10 +26,28 @@ export const batchStatuses = [
   "cancelling",
   "cancelled",
 ] as const
-export type BatchStatus = (typeof batchStatuses)[number]
+
+/** What can be wrong with the input of a batch or with a line, and why a line was not run; the document of errors lists them. */
+export const batchErrorCodes = {
+  empty_file: "The input has no lines.",
+  too_many_lines: "The input has more lines than a batch may have.",
+  line_too_long: "A line has more bytes than one may have.",
+  invalid_json_line: "A line is not a JSON object.",
+  invalid_custom_id: "A line's custom_id is missing, empty or too long.",
+  duplicate_custom_id: "An earlier line has the same custom_id.",
+  invalid_method: "A line's method is not POST.",
+  mismatched_url: "A line's url is not the endpoint of the batch.",
+  invalid_body: "A line's body is no object, or asks for a stream or for the background.",
+  file_damaged: "The bytes of the input, or of a result, are not those that were stored.",
+  output_too_large: "The answers take more bytes than a file may have; what fits is kept.",
+  batch_cancelled: "The line was not run: the batch was cancelled.",
+  batch_expired: "The line was not run: the completion window had ended.",
+  internal: "The line was not run: an unexpected failure.",
+} as const
+export type BatchErrorCode = keyof typeof batchErrorCodes
 
 export const BatchError = z.object({
-  code: z.string(),
+  code: z.string().describe("One of the codes of batches, or of the errors of requests."),
   message: z.string(),
   /** From 1; null where it is about no line. */
   line: z.int().nullable(),
@@ -90,7 +108,7 @@ const BatchRequest = z.strictObject({
     .refine((window) => windowSeconds(window) !== null, "must be a time such as 24h, at most 7d"),
   metadata: Metadata.nullish(),
 })
-export type BatchRequest = z.infer<typeof BatchRequest>
+type BatchRequest = z.infer<typeof BatchRequest>
 
 const oneBatch = { params: z.object({ batch_id: z.string().min(1).max(128) }) }
 
@@ -122,6 +140,20 @@ export const batchEndpoints = {
     query: z.object({
       limit: z.coerce.number().int().min(1).max(100).default(20),
       after: z.string().max(128).optional(),
+      status: z
+        .enum([...batchStatuses, "open"])
+        .optional()
+        .describe("`open`: those that have not ended."),
+      kind: z.string().max(64).optional().describe("Only those whose metadata has this `kind`."),
+      name: z
+        .string()
+        .trim()
+        .min(1)
+        .max(200)
+        .optional()
+        .describe(
+          "Only those whose `name` in the metadata, or else the name of the input file, has this text.",
+        ),
     }),
     output: BatchList,
     errors: ["invalid_query"],
@@ -134,6 +166,33 @@ export const batchEndpoints = {
     summary: "Read a batch",
     output: BatchObject,
     errors: ["not_found"],
+  }),
+  updateBatch: endpoint({
+    ...base,
+    ...oneBatch,
+    method: "POST",
+    path: "/v1/batches/{batch_id}",
+    summary: "Change the metadata of a batch",
+    body: z.strictObject({ metadata: Metadata.nullable() }),
+    bodyBytesMax: 64 * 1024,
+    output: BatchObject,
+    errors: [
+      "not_found",
+      "malformed_json",
+      "invalid_body",
+      "body_over_limit",
+      "unsupported_content_type",
+      "unsupported_encoding",
+    ],
+  }),
+  deleteBatch: endpoint({
+    ...base,
+    ...oneBatch,
+    method: "DELETE",
+    path: "/v1/batches/{batch_id}",
+    summary: "Delete a batch that has ended, with the files of its answers and errors; its input stays",
+    output: z.object({ id: z.string(), object: z.literal("batch"), deleted: z.literal(true) }),
+    errors: ["not_found", "conflict"],
   }),
   cancelBatch: endpoint({
     ...base,

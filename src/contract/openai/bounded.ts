@@ -9,7 +9,7 @@ import { partsMax } from "./limits.ts"
 
 /* oxlint-disable no-underscore-dangle -- `_zod` is where zod lets a schema be extended */
 
-export interface ArrayBounds {
+interface ArrayBounds {
   readonly min?: number
   readonly max: number
 }

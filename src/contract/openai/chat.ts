@@ -7,6 +7,7 @@ import {
   JsonRecord,
   effort,
   Metadata,
+  fileFields,
   functionName,
   harmless,
   ignored,
@@ -15,7 +16,7 @@ import {
   refused,
   sampling,
 } from "./parameters.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 export const choicesMax = 16
 export const stopsMax = 16
@@ -26,20 +27,36 @@ const TextPart = z.looseObject({ type: z.literal("text"), text: bodyText() })
 const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: bodyText() })
 /** As OpenAI has it. */
 const biasesMax = 1024
-const textOnly = "text, or parts of type text; images, audio and files are not supported"
+const textOnly = "text, or parts of type text"
 const textContent = textOrParts([TextPart], textOnly)
-
-const ChatToolCall = z.looseObject({
-  id: bodyText(),
-  type: z.literal("function"),
-  function: z.looseObject({ name: bodyText(), arguments: bodyText() }),
+const ImagePart = z.looseObject({
+  type: z.literal("image_url"),
+  image_url: z.looseObject({ url: bodyText(), detail: bodyText().nullable().optional() }),
 })
+const FilePart = z.looseObject({ type: z.literal("file"), file: z.looseObject(fileFields) })
+const userContent = textOrParts(
+  [TextPart, ImagePart, FilePart],
+  "text, or parts of type text, image_url or file; audio is not supported",
+)
+
+const ChatToolCall = z.discriminatedUnion("type", [
+  z.looseObject({
+    id: bodyText(),
+    type: z.literal("function"),
+    function: z.looseObject({ name: bodyText(), arguments: bodyText() }),
+  }),
+  z.looseObject({
+    id: bodyText(),
+    type: z.literal("custom"),
+    custom: z.looseObject({ name: bodyText(), input: bodyText() }),
+  }),
+])
 
 /** Fields beyond these are echoes of earlier answers and are not read. */
 export const ChatMessage = z.discriminatedUnion("role", [
   z.looseObject({ role: z.literal("system"), content: textContent }),
   z.looseObject({ role: z.literal("developer"), content: textContent }),
-  z.looseObject({ role: z.literal("user"), content: textContent }),
+  z.looseObject({ role: z.literal("user"), content: userContent }),
   z.looseObject({
     role: z.literal("assistant"),
     content: textOrParts([TextPart, RefusalPart], textOnly).nullable().optional(),
@@ -50,20 +67,30 @@ export const ChatMessage = z.discriminatedUnion("role", [
 ])
 export type ChatMessage = z.infer<typeof ChatMessage>
 
-const ChatTool = z.strictObject({
-  type: z.literal("function"),
-  function: z.strictObject({
-    name: functionName,
-    description: bodyText().nullable().optional(),
-    parameters: JsonRecord.nullable().optional(),
-    strict: z.boolean().nullable().optional(),
+const ChatTool = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("function"),
+    function: z.strictObject({
+      name: functionName,
+      description: bodyText().nullable().optional(),
+      parameters: JsonRecord.nullable().optional(),
+      strict: z.boolean().nullable().optional(),
+    }),
   }),
-})
+  z.strictObject({
+    type: z.literal("custom"),
+    custom: z.strictObject({
+      name: functionName,
+      description: bodyText().nullable().optional(),
+      format: JsonRecord.nullable().optional(),
+    }),
+  }),
+])
 
-const namedFunction = z.strictObject({
-  type: z.literal("function"),
-  function: z.strictObject({ name: bodyText() }),
-})
+const namedFunction = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("function"), function: z.strictObject({ name: bodyText() }) }),
+  z.strictObject({ type: z.literal("custom"), custom: z.strictObject({ name: bodyText() }) }),
+])
 
 const ChatToolChoice = z.union([
   z.enum(["none", "auto", "required"]),
@@ -96,7 +123,7 @@ export const ChatRequest = z
     model: modelName,
     messages: described(
       boundedArray(ChatMessage, { min: 1, max: itemsMax }),
-      "The conversation, at most 2048 messages; text only.",
+      "The conversation, at most 2048 messages; images and files for models whose input_modalities have them, text of files for all.",
     ),
     stream: optional(z.boolean(), "Answer as server-sent events."),
     stream_options: optional(
@@ -124,7 +151,10 @@ export const ChatRequest = z
     top_logprobs: optional(z.int().min(0).max(topLogprobsMax), "Alternatives to report for each token."),
     max_completion_tokens: optional(z.int().min(1), "Most tokens to write."),
     max_tokens: optional(z.int().min(1), "The older name of max_completion_tokens."),
-    tools: optional(boundedArray(ChatTool, { max: toolsMax }), "Functions the model may call."),
+    tools: optional(
+      boundedArray(ChatTool, { max: toolsMax }),
+      "Functions the model may call, and custom tools, whose input is text; a grammar of theirs is not enforced.",
+    ),
     tool_choice: ChatToolChoice.optional().meta({
       description:
         "auto, none, required, one function, or allowed_tools; required and one function are enforced by grammar.",
@@ -135,7 +165,7 @@ export const ChatRequest = z
     }),
     reasoning_effort: optional(effort, "none or minimal asks a reasoning model not to think."),
     ...harmless,
-    store: ignored("chat completions are not stored"),
+    store: optional(z.boolean(), "Keeps the completion as long as responses are; by itself none is kept."),
     metadata: optional(
       Metadata,
       "At most 16 texts, which become tags of the request, cut to 128 characters.",
@@ -193,11 +223,18 @@ export const ChatCompletion = z
           reasoning_content: z.string().optional(),
           tool_calls: z
             .array(
-              z.object({
-                id: z.string(),
-                type: z.literal("function"),
-                function: z.object({ name: z.string(), arguments: z.string() }),
-              }),
+              z.discriminatedUnion("type", [
+                z.object({
+                  id: z.string(),
+                  type: z.literal("function"),
+                  function: z.object({ name: z.string(), arguments: z.string() }),
+                }),
+                z.object({
+                  id: z.string(),
+                  type: z.literal("custom"),
+                  custom: z.object({ name: z.string(), input: z.string() }),
+                }),
+              ]),
             )
             .optional(),
         }),
@@ -208,6 +245,7 @@ export const ChatCompletion = z
     usage: ChatUsage,
     system_fingerprint: z.string().nullable(),
     service_tier: z.literal("default"),
+    metadata: z.record(z.string(), z.string()).optional().describe("Of one that is stored."),
   })
   .meta({ id: "ChatCompletion", description: "The answers; with stream, chunks of them as events." })
 export type ChatCompletion = z.infer<typeof ChatCompletion>
@@ -230,8 +268,9 @@ export const ChatChunk = namedObject("ChatCompletionChunk", {
             z.object({
               index: z.int().min(0),
               id: z.string().optional(),
-              type: z.literal("function").optional(),
-              function: z.object({ name: z.string().optional(), arguments: z.string() }),
+              type: z.enum(["function", "custom"]).optional(),
+              function: z.object({ name: z.string().optional(), arguments: z.string() }).optional(),
+              custom: z.object({ name: z.string().optional(), input: z.string() }).optional(),
             }),
           )
           .optional(),

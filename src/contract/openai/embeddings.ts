@@ -3,7 +3,7 @@ import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion } from "./bounded.ts"
 import { harmless, modelName, optional } from "./parameters.ts"
-import { namedStrictObject } from "../named-object.ts"
+import { namedStrictObject } from "../endpoint.ts"
 
 const inputsMax = 2048
 /** Far beyond the context of any model that makes vectors; the context itself is checked by the engine. */

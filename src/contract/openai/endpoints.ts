@@ -2,26 +2,41 @@
 import { z } from "zod"
 import { idCharactersMax, includesMax } from "./limits.ts"
 import { inference } from "../endpoint-group.ts"
-import { endpoint } from "../endpoint.ts"
+import { endpoint, namedObject } from "../endpoint.ts"
 import { type FaultCode, meteredErrors } from "../errors.ts"
 import { ChatCompletion, ChatRequest } from "./chat.ts"
+import { Completion, CompletionRequest } from "./completions.ts"
 import { EmbeddingList, EmbeddingRequest } from "./embeddings.ts"
 import { Moderation, ModerationRequest } from "./moderations.ts"
+import { listFields } from "./parameters.ts"
 import { RerankRequest, Reranking } from "./rerank.ts"
 import { CompactRequest, Compaction, InputTokens, InputTokensRequest } from "./response-prompts.ts"
-import { InputItemList, ResponseDeleted, ResponseObject, ResponseRequest } from "./responses.ts"
-import { namedObject } from "../named-object.ts"
+import { InputItemList, itemPage, ResponseDeleted, ResponseObject, ResponseRequest } from "./responses.ts"
 
 const base = { area: "Inference", surface: "openai", access: inference } as const
 
 export const ModelObject = z
-  .object({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() })
-  .meta({ id: "Model" })
+  .object({
+    id: z.string(),
+    object: z.literal("model"),
+    created: z.int(),
+    owned_by: z.string(),
+    type: z.literal("model"),
+    display_name: z.string(),
+    created_at: z.iso.datetime().describe("The epoch where the release date is not known."),
+    lifecycle: z.literal("active"),
+    line: z.null(),
+    capabilities: z.null(),
+    deprecated_at: z.null(),
+    retires_at: z.null(),
+    max_input_tokens: z.int().nullable().describe("The context; null for a virtual model."),
+    max_tokens: z.int().nullable(),
+  })
+  .meta({ id: "Model", description: "A model, with the fields of OpenAI's clients and of Anthropic's." })
 export type ModelObject = z.infer<typeof ModelObject>
 
 const ModelList = namedObject("ModelList", {
-  object: z.literal("list"),
-  data: z.array(ModelObject),
+  ...listFields(ModelObject),
   models: z.array(
     z.object({ name: z.string(), description: z.string(), release_date: z.string().nullable() }),
   ),
@@ -52,6 +67,19 @@ export const createChatCompletion = endpoint({
   errors: generationErrors,
 })
 
+export const createCompletion = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/completions",
+  summary: "Create a completion; for older clients",
+  body: CompletionRequest,
+  reads: "bytes",
+  output: Completion,
+  streams: true,
+  callSource: "completions",
+  errors: generationErrors,
+})
+
 const createResponse = endpoint({
   ...base,
   method: "POST",
@@ -71,6 +99,7 @@ export const openResponseSocket = endpoint({
   path: "/v1/responses",
   summary: "Create responses over a WebSocket",
   output: z.never(),
+  upgrades: true,
   errors: ["upgrade_required"],
 })
 
@@ -146,12 +175,7 @@ export const listInputItems = endpoint({
   method: "GET",
   path: "/v1/responses/{response_id}/input_items",
   summary: "List the input items of a stored response",
-  query: z.object({
-    limit: z.coerce.number().int().min(1).max(100).default(20),
-    order: z.enum(["asc", "desc"]).default("desc"),
-    after: z.string().max(idCharactersMax).optional(),
-    include: z.array(z.string().max(idCharactersMax)).max(includesMax).optional(),
-  }),
+  query: itemPage,
   output: InputItemList,
   errors: ["not_found", "invalid_query"],
 })
@@ -181,6 +205,12 @@ export const createRerank = endpoint({
   output: Reranking,
   callSource: "rerank",
   errors: generationErrors,
+})
+
+const createRerankV2 = endpoint({
+  ...createRerank,
+  path: "/v2/rerank",
+  summary: "Order documents by their relevance to a query; the address of Cohere's clients of today",
 })
 
 export const createModeration = endpoint({
@@ -224,6 +254,7 @@ const getModel = endpoint({
 
 export const inferenceEndpoints = {
   createChatCompletion,
+  createCompletion,
   createResponse,
   openResponseSocket,
   countInputTokens,
@@ -234,6 +265,7 @@ export const inferenceEndpoints = {
   listInputItems,
   createEmbedding,
   createRerank,
+  createRerankV2,
   createModeration,
   listModels,
   getModel,

@@ -2,8 +2,7 @@
 import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { inference } from "../endpoint-group.ts"
-import { endpoint } from "../endpoint.ts"
-import { namedObject } from "../named-object.ts"
+import { endpoint, namedObject } from "../endpoint.ts"
 import { listFields } from "./parameters.ts"
 
 const base = { area: "Batches", surface: "openai", access: inference } as const
@@ -30,7 +29,7 @@ export type FileObject = z.infer<typeof FileObject>
 const FileList = namedObject("FileList", listFields(FileObject))
 
 /** An hour to thirty days after its upload, as OpenAI bounds it. */
-export const fileExpirySeconds = { min: 3_600, max: 2_592_000 } as const
+const fileExpirySeconds = { min: 3_600, max: 2_592_000 } as const
 
 /** The fields of the form beside `file`. */
 export const FileFields = z.strictObject({

@@ -3,7 +3,7 @@ import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "./bounded.ts"
 import { optional } from "./parameters.ts"
-import { namedObject, namedStrictObject } from "../named-object.ts"
+import { namedObject, namedStrictObject } from "../endpoint.ts"
 
 export const moderationCategories = [
   "harassment",

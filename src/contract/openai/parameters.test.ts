@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { describe, expect, test } from "vitest"
 import { MessagesRequest } from "../anthropic/messages.ts"
 import { ChatRequest } from "./chat.ts"
+import { CompletionRequest } from "./completions.ts"
 import { EmbeddingRequest } from "./embeddings.ts"
 import { parametersOf } from "./parameters.ts"
 import { ModerationRequest } from "./moderations.ts"
@@ -11,6 +12,7 @@ import { ResponseRequest } from "./responses.ts"
 const guide = readFileSync(new URL("../../../docs/inference.md", import.meta.url), "utf8")
 const requests = [
   ["Chat completions", ChatRequest],
+  ["Completions", CompletionRequest],
   ["Responses", ResponseRequest],
   ["Embeddings", EmbeddingRequest],
   ["Messages", MessagesRequest],
@@ -29,6 +31,7 @@ test.each(documented)("the guide lists every parameter of %s with what is done w
 /** Where the client that is installed for tests names what it can send. */
 const clientTypes = [
   ["chat/completions/completions.d.ts", "ChatCompletionCreateParamsBase", ChatRequest],
+  ["completions.d.ts", "CompletionCreateParamsBase", CompletionRequest],
   ["responses/responses.d.ts", "ResponseCreateParamsBase", ResponseRequest],
   ["embeddings.d.ts", "EmbeddingCreateParams", EmbeddingRequest],
   ["moderations.d.ts", "ModerationCreateParams", ModerationRequest],
@@ -49,12 +52,14 @@ describe.each(requests)("%s", (_title, request) => {
     model: "m",
     input: "x",
     messages: [{ role: "user", content: "x" }],
+    prompt: "x",
     max_tokens: 1,
   }
-  const base = Object.fromEntries(
-    Object.entries(valid).filter(([name]) => Object.hasOwn(request.shape, name)),
-  )
   const named = parametersOf(request)
+  const refused = new Set(named.flatMap(({ name, treatment }) => (treatment === "refused" ? name : [])))
+  const base = Object.fromEntries(
+    Object.entries(valid).filter(([name]) => Object.hasOwn(request.shape, name) && !refused.has(name)),
+  )
 
   test("takes what it needs", () => {
     expect(request.safeParse(base).success).toBe(true)
@@ -64,7 +69,7 @@ describe.each(requests)("%s", (_title, request) => {
     const parsed = request.safeParse({ ...base, [name]: { some: "value" } })
     expect(parsed.error?.issues[0]).toMatchObject({
       path: [name],
-      params: { fault: "unsupported_parameter" },
+      params: { fault: name === "thread" ? "thread_unsupported_request" : "unsupported_parameter" },
     })
     expect(request.safeParse({ ...base, [name]: null }).success).toBe(true)
   })

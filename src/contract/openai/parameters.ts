@@ -1,6 +1,7 @@
 /** What a parameter of the OpenAI-compatible endpoints can be: honoured, ignored or refused. The guide prints it from here. */
 import { z } from "zod"
 import { bodyText, recordOf } from "../check.ts"
+import type { FaultCode } from "../errors.ts"
 
 type Treatment = "honoured" | "ignored" | "refused"
 
@@ -29,21 +30,25 @@ export function withoutIgnored(
 const isIgnored = (schema: z.ZodType): boolean => treatments.get(schema)?.treatment === "ignored"
 
 /** Refused by name, unless its value asks for nothing. */
-export function refused(why: string, ...harmless: readonly unknown[]): z.ZodType {
+export const refused = (why: string, ...harmless: readonly unknown[]): z.ZodType =>
+  refusedAs("unsupported_parameter", why, harmless)
+
+/** With the code that a client knows what to do about. */
+export function refusedAs(fault: FaultCode, why: string, harmless: readonly unknown[] = []): z.ZodType {
   const accepted = new Set([...harmless, null].map((value) => JSON.stringify(value)))
   const schema = z
     .unknown()
     .optional()
     .refine((value) => value === undefined || accepted.has(JSON.stringify(value)), {
       error: `this server does not honour it (${why})`,
-      params: { fault: "unsupported_parameter" },
+      params: { fault },
     })
     .meta({ description: `Refused: ${why}` })
   treatments.add(schema, { treatment: "refused", why })
   return schema
 }
 
-export interface Parameter {
+interface Parameter {
   readonly name: string
   readonly treatment: Treatment
   readonly note: string
@@ -76,6 +81,12 @@ export const harmless = {
   prompt_cache_options: ignored("prompts are cached by their tokens"),
   service_tier: ignored("there is one tier"),
   client_metadata: ignored("for the client's own use"),
+}
+
+/** The bytes of a file, base64 or a data: URL. */
+export const fileFields = {
+  file_data: bodyText().nullable().optional(),
+  filename: bodyText().nullable().optional(),
 }
 
 export const functionName = z

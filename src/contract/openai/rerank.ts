@@ -3,7 +3,7 @@ import { z } from "zod"
 import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion } from "./bounded.ts"
 import { ignored, modelName, optional, refused } from "./parameters.ts"
-import { namedObject, namedStrictObject } from "../named-object.ts"
+import { namedObject, namedStrictObject } from "../endpoint.ts"
 
 export const documentsMax = 1000
 /** Far below the limit of an expanded question, which has the query in it. */
@@ -58,7 +58,7 @@ export const Reranking = namedObject("Reranking", {
   usage: z.object({ prompt_tokens: z.int().min(0), total_tokens: z.int().min(0) }),
   meta: z
     .object({
-      api_version: z.object({ version: z.literal("1") }),
+      api_version: z.object({ version: z.enum(["1", "2"]) }),
       tokens: z.object({ input_tokens: z.int().min(0), output_tokens: z.literal(0) }),
     })
     .meta({ description: "The usage again, where Cohere's clients look for it." }),

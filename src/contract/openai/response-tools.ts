@@ -1,6 +1,7 @@
-/** The tools of the Responses API: functions, custom tools, namespaces of both, and those that only their provider can run. */
+/** The tools of the Responses API: functions, custom tools, namespaces of both, what the client runs by its type, and what only OpenAI can run. */
 import { z } from "zod"
 import { bodyText } from "../check.ts"
+import { clientTools, clientToolTypes } from "./client-tools.ts"
 import { boundedArray, selectedUnion, typeOf } from "./bounded.ts"
 import { toolsMax } from "./chat.ts"
 import { JsonRecord, functionName, ignored } from "./parameters.ts"
@@ -44,6 +45,14 @@ const NamespaceTool = z.strictObject({
   tools: boundedArray(Member, { max: toolsMax }),
 })
 
+/** With `execution: "client"` the client searches; otherwise OpenAI does. */
+const ToolSearchTool = z.looseObject({
+  type: z.literal("tool_search"),
+  execution: z.enum(["server", "client"]).nullable().optional(),
+  description: bodyText().nullable().optional(),
+  parameters: JsonRecord.nullable().optional(),
+})
+
 /** What OpenAI runs itself, or describes itself. */
 const hostedTypes = [
   "web_search",
@@ -56,37 +65,42 @@ const hostedTypes = [
   "code_interpreter",
   "image_generation",
   "mcp",
-  "local_shell",
-  "shell",
-  "apply_patch",
-  "tool_search",
   "programmatic_tool_calling",
 ] as const
 const HostedTool = z.looseObject({ type: z.enum(hostedTypes) })
 
+/** As Open Responses has it for what a provider adds: its name, a colon, and the type. */
+export const extensionType = z.templateLiteral([z.string(), ":", z.string()])
+export const isExtension = (type: unknown): boolean => extensionType.safeParse(type).success
+const ExtensionTool = z.looseObject({ type: extensionType })
+
 const isHosted = (type: unknown): boolean => hostedTypes.some((hosted) => hosted === type)
 
 export const ResponseTool = selectedUnion(
-  [FunctionTool, CustomTool, NamespaceTool, HostedTool],
+  [FunctionTool, CustomTool, NamespaceTool, ToolSearchTool, ...clientTools, HostedTool, ExtensionTool],
   (value) => {
     const type = typeOf(value)
     if (isHosted(type)) return HostedTool
-    return [...members, NamespaceTool].find(({ shape }) => shape.type.value === type) ?? null
+    if (isExtension(type)) return ExtensionTool
+    const known = [...members, NamespaceTool, ToolSearchTool, ...clientTools]
+    return known.find(({ shape }) => shape.type.value === type) ?? null
   },
-  "a tool of type function, custom or namespace, or one that OpenAI runs, such as web_search",
+  "a tool of type function, custom, namespace, tool_search, shell, local_shell or apply_patch, or one that OpenAI runs, such as web_search",
 )
 export type ResponseTool = z.infer<typeof ResponseTool>
 
 const named = { name: bodyText(), namespace: bodyText().nullable().optional() }
 const functionChoice = z.strictObject({ type: z.literal("function"), ...named })
 const customChoice = z.strictObject({ type: z.literal("custom"), ...named })
-const hostedChoice = z.looseObject({ type: z.enum(hostedTypes) })
-const anyChoice = z.union([functionChoice, customChoice, hostedChoice])
+const clientChoice = z.looseObject({ type: z.enum(clientToolTypes) })
+const hostedChoice = z.looseObject({ type: z.enum([...hostedTypes, "tool_search"]) })
+const anyChoice = z.union([functionChoice, customChoice, clientChoice, hostedChoice])
 
 export const ResponseToolChoice = z.union([
   z.enum(["none", "auto", "required"]),
   functionChoice,
   customChoice,
+  clientChoice,
   hostedChoice,
   z.strictObject({
     type: z.literal("allowed_tools"),

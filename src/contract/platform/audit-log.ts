@@ -1,9 +1,8 @@
 /** Who did what in an organization. */
 import { z } from "zod"
-import { Document } from "../endpoint.ts"
+import { Document, namedObject } from "../endpoint.ts"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, GivenTime, OrganizationPath, idForm, pageOf, pageQuery } from "./field-schemas.ts"
-import { namedObject } from "../named-object.ts"
 
 const filter = z
   .string()

@@ -22,6 +22,10 @@ export const EmailAddress = z.email({ pattern: z.regexes.html5Email }).max(254)
 
 export const Datetime = z.iso.datetime()
 
+export const UsdText = z
+  .string()
+  .regex(/^\d{1,8}(\.\d{1,10})?$/, "a decimal number of USD is needed, with at most 10 decimals")
+
 /** A time that a caller gives, with any offset: the store holds the years 1 to 9999. */
 export const GivenTime = z.iso
   .datetime({ offset: true })
@@ -60,10 +64,7 @@ export const pageQuery = (cursorForm: RegExp) =>
 
 /** A page brings its own wrapping: `data` and where the next page begins. */
 export const pageOf = <Item extends z.ZodType>(item: Item) =>
-  z.object({
-    data: z.array(item),
-    next_cursor: z.string().nullable().describe("Null on the last page."),
-  })
+  z.object({ data: z.array(item), next_cursor: z.string().nullable().describe("Null on the last page.") })
 
 /** When and by whom a thing was made and changed, and which version it is. */
 export const changeFields = {
@@ -81,3 +82,6 @@ export const shownOnce = (what: string) =>
 export const Person = z
   .object({ id: z.string(), email: z.string(), name: z.string().nullable() })
   .meta({ id: "Person" })
+
+/** What is searched for in texts: a line of them at most. */
+export const SearchedText = z.string().trim().min(1).max(200)

@@ -1,12 +1,12 @@
 /** API keys of an organization. */
 import { z } from "zod"
-import { budgetPeriods } from "../access.ts"
+import { budgetPeriods, roles } from "../access.ts"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax, shownOnce } from "./field-schemas.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 /** Members change the keys that are their own; the handlers check whose key it is. */
-const administer = { ...apiAdmin, anyMember: true } as const
+const administer = { ...apiAdmin, alsoRoles: roles } as const
 
 export const keyLimits = {
   tokensPerMinuteMax: 1_000_000_000,
@@ -80,7 +80,7 @@ const ShownKeyLimits = {
 /** A week: long enough to roll a secret out everywhere, short enough that an old one is forgotten. */
 const graceSecondsMax = 7 * 24 * 3600
 
-const requestsPerMinuteMax = 10_000_000
+export const requestsPerMinuteMax = 10_000_000
 
 const Permissions = z
   .array(PermissionName)

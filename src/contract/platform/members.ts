@@ -12,7 +12,7 @@ import {
   shownOnce,
 } from "./field-schemas.ts"
 import { Password } from "./sessions.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 export const Member = namedObject("Member", {
   user_id: z.string(),
@@ -55,15 +55,15 @@ export const InvitationDetails = namedObject("InvitationDetails", {
 })
 export type InvitationDetails = z.infer<typeof InvitationDetails>
 
-const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
+const openErrors = ["missing_credentials", "invalid_credentials", "store_unavailable"] as const
 
-export const AcceptedInvitation = namedObject("AcceptedInvitation", {
+const AcceptedInvitation = namedObject("AcceptedInvitation", {
   organization_id: z.string(),
   role: RoleName,
   user: Person,
   session: StartedSession.nullable().describe("For a new user; null when a session accepted."),
 })
-export type AcceptedInvitation = z.infer<typeof AcceptedInvitation>
+type AcceptedInvitation = z.infer<typeof AcceptedInvitation>
 
 const members = endpointGroup("/v1/organizations/{org_id}/members", { area: "Members", write: ownersAdmin })
 const member = members.at("/{user_id}")

@@ -1,9 +1,10 @@
 /** The model catalog as an organization sees it, and requests for access. */
 import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { decidingFields } from "./connected-models.ts"
 import { ruleFields } from "./virtual-models.ts"
 import { Datetime } from "./field-schemas.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 /** First that applies, in this order (`active` when none does). */
 const modelStatuses = [
@@ -28,14 +29,29 @@ const VirtualEntry = namedObject("VirtualEntry", {
 
 const modelAccessStates = ["pending", "grant", "deny"] as const
 
+export const ModelAbout = namedObject("ModelAbout", {
+  parameters: z.string().describe("How many weights it has, as 110M."),
+  file_bytes: z.int().describe("Of its files."),
+  languages: z.array(z.string()).describe("That it has learnt, by their codes."),
+  licence: z.string(),
+  measured: z
+    .array(z.object({ name: z.string(), value: z.string() }))
+    .describe("Its quality and speed as measured; where and how is in its card."),
+})
+
+export type ModelAbout = z.infer<typeof ModelAbout>
+
 export const OrgModel = namedObject("OrgModel", {
   model_sku: z.string(),
   model_kind: z.enum(["generation", "embedding"]),
+  description: z.string().describe("Empty where the configuration has none."),
   developer: z.string().nullable(),
   input_modalities: z.array(z.string()),
   output_modalities: z.array(z.string()),
   max_context_len: z.int(),
   quantization: z.string(),
+  ...decidingFields,
+  about: ModelAbout.nullable().describe("What is known of a model that comes with Umpire."),
   tools_supported: z.boolean(),
   public: z.boolean(),
   default_settings: z.record(z.string(), z.unknown()),

@@ -2,10 +2,10 @@
 import { z } from "zod"
 import { endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
 import { Datetime, RoleName, Text, nameCharactersMax } from "./field-schemas.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 /** Ten years: longer than anyone keeps a stored response, and far from what a date can hold. */
-const storedResponsesDaysMax = 3650
+export const storedResponsesDaysMax = 3650
 
 const DataPersistenceConfig = namedObject("DataPersistenceConfig", {
   stored_responses_days: z

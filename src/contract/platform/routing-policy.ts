@@ -1,7 +1,7 @@
 /** Where the inference of an organization may run. */
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 const regionsMax = 200
 

@@ -2,7 +2,9 @@
 import { z } from "zod"
 import { anyone, endpointGroup, sessionOnly, ownersAdmin } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, Person, Text, nameCharactersMax, RoleName } from "./field-schemas.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
+import { Assertion, PasskeyChallenge } from "./passkeys.ts"
+import { Code } from "./second-factor.ts"
 
 export const passwordCharactersMin = 8
 const passwordCharactersMax = 256
@@ -33,25 +35,70 @@ export const CurrentSession = namedObject("CurrentSession", {
 })
 export type CurrentSession = z.infer<typeof CurrentSession>
 
+const SignInOptions = namedObject("SignInOptions", {
+  passkey_origin: z
+    .string()
+    .nullable()
+    .describe(
+      "Where browsers use passkeys; null where the installation has an address instead of a host name.",
+    ),
+  single_sign_on: z.boolean().describe("Whether a single sign-on provider is configured."),
+  password_reset: z
+    .enum(["mail", "operator"])
+    .describe(
+      "Who helps with a forgotten password: a mail with a link, or the operator by `umpire users reset`.",
+    ),
+})
+export type SignInOptions = z.infer<typeof SignInOptions>
+
 /** What anyone may call can still be sent with credentials, which must then be good. */
-const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
+const openErrors = ["missing_credentials", "invalid_credentials", "store_unavailable"] as const
 
 /** What a provider sends back with the browser. */
 const CallbackValue = z.string().max(4096).optional()
+
+const LinkToken = z.string().min(1).max(256)
 
 const session = endpointGroup("/v1/session", { area: "Sessions", read: anyone, write: sessionOnly })
 
 export const sessionTable = {
   createSession: session.post({
-    summary: "Sign in with a password or a one-time link",
+    summary: "Sign in with a password, a passkey or a one-time link",
     access: anyone,
     body: z.union([
       // Any text may be tried as a password: rules for new ones say nothing about old ones.
-      z.strictObject({ email: EmailAddress, password: z.string().min(1).max(passwordCharactersMax) }),
-      z.strictObject({ link: z.string().min(1).max(256) }),
+      z.strictObject({
+        email: EmailAddress,
+        password: z.string().min(1).max(passwordCharactersMax),
+        code: Code.optional(),
+      }),
+      z.strictObject({ link: LinkToken, code: Code.optional() }),
+      z.strictObject({ passkey: Assertion }),
     ]),
     output: SignedIn,
-    errors: [...openErrors, "rate_limited", "overloaded"],
+    errors: [...openErrors, "second_factor_required", "conflict", "rate_limited", "overloaded"],
+  }),
+  requestPasswordReset: session.at("/reset").post({
+    summary:
+      "Ask for a mail with a link that sets a new password; the answer is the same whether the address has a user or not",
+    access: anyone,
+    body: z.strictObject({ email: EmailAddress }),
+    output: z.void(),
+    status: 204,
+    errors: [...openErrors, "not_found", "rate_limited"],
+  }),
+  finishPasswordReset: session.at("/reset/finish").post({
+    summary: "Set a new password with the link of a mail, and sign in; every other session of the user ends",
+    access: anyone,
+    body: z.strictObject({ link: LinkToken, password: Password, code: Code.optional() }),
+    output: SignedIn,
+    errors: [...openErrors, "second_factor_required", "conflict", "rate_limited", "overloaded"],
+  }),
+  createPasskeyChallenge: session.at("/passkey_challenge").post({
+    summary: "Get a challenge that a passkey signs in with",
+    access: anyone,
+    output: PasskeyChallenge,
+    errors: [...openErrors, "conflict", "rate_limited"],
   }),
   getSession: session.get({
     summary: "Read the session; who is signed in",
@@ -88,9 +135,7 @@ export const sessionTable = {
   }),
   getSignInOptions: session.at("/options").get({
     summary: "Read how people can sign in, for the sign-in page",
-    output: z
-      .object({ single_sign_on: z.boolean().describe("Whether a single sign-on provider is configured.") })
-      .meta({ id: "SignInOptions" }),
+    output: SignInOptions,
     errors: openErrors,
   }),
   startSingleSignOn: session.at("/sso").get({
@@ -114,7 +159,7 @@ export const sessionTable = {
   }),
 }
 
-export const sessionMethods = ["password", "link", "invitation", "sso"] as const
+export const sessionMethods = ["password", "link", "invitation", "sso", "passkey"] as const
 
 const sessionFields = {
   id: z.string(),
@@ -132,7 +177,7 @@ export const OwnSession = z
 export type OwnSession = z.infer<typeof OwnSession>
 
 const MemberSession = z.object({ ...sessionFields, user: Person }).meta({ id: "MemberSession" })
-export type MemberSession = z.infer<typeof MemberSession>
+type MemberSession = z.infer<typeof MemberSession>
 
 export const SingleSignOnPolicy = namedObject("SingleSignOnPolicy", {
   required: z.boolean().describe("Whether sessions that began without single sign-on are refused with 403."),

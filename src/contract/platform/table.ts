@@ -9,11 +9,14 @@ import { monitoringTable } from "../question-sets/monitoring.ts"
 import { reviewTable } from "../question-sets/review.ts"
 import { setTable } from "../question-sets/sets.ts"
 import { auditLogTable } from "./audit-log.ts"
+import { connectedModelTable } from "./connected-models.ts"
 import { keyTable } from "./keys.ts"
 import { invitationTable, memberTable } from "./members.ts"
 import { modelTable } from "./models.ts"
+import { passkeyTable } from "./passkeys.ts"
 import { organizationTable } from "./organizations.ts"
 import { routingPolicyTable } from "./routing-policy.ts"
+import { secondFactorTable } from "./second-factor.ts"
 import { sessionListTable, sessionTable } from "./sessions.ts"
 import { tagBudgetTable } from "./tag-budgets.ts"
 import { virtualModelTable } from "./virtual-models.ts"
@@ -28,6 +31,8 @@ export const platformTable = {
   ...auditLogTable,
   ...sessionTable,
   ...sessionListTable,
+  ...secondFactorTable,
+  ...passkeyTable,
   ...tagBudgetTable,
   ...setTable,
   ...exampleTable,
@@ -39,5 +44,6 @@ export const platformTable = {
   ...contentTable,
   ...guardrailTable,
   ...virtualModelTable,
+  ...connectedModelTable,
 }
 export type PlatformTable = typeof platformTable

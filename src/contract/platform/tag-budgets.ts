@@ -4,7 +4,7 @@ import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { tagKeyForm, tagLimits } from "../tags.ts"
 import { GivenBudgets, KeyBudget, keyLimits, KeyRateLimit } from "./keys.ts"
 import { Text } from "./field-schemas.ts"
-import { namedObject } from "../named-object.ts"
+import { namedObject } from "../endpoint.ts"
 
 /** Tags of one organization that may have budgets or limits. */
 export const tagBudgetsMax = 200
@@ -23,7 +23,7 @@ export const TagBudget = namedObject("TagBudget", {
 export type TagBudget = z.infer<typeof TagBudget>
 
 /** What is left out stays as it is; an empty list and null remove. */
-export const GivenTagLimits = {
+const GivenTagLimits = {
   budgets: GivenBudgets.optional(),
   rate_limit: KeyRateLimit.nullish(),
   tokens_per_minute: z.int().min(1).max(keyLimits.tokensPerMinuteMax).nullish(),

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Text, changeFields } from "./field-schemas.ts"
-import { namedObject, namedStrictObject } from "../named-object.ts"
+import { namedObject, namedStrictObject } from "../endpoint.ts"
 
 export const virtualModelLimits = {
   /** Of an organization. */
@@ -22,6 +22,8 @@ export const virtualModelLimits = {
 export const stagesHeader = "x-umpire-stages"
 /** Why an answer is not what it could be: a stage of a cascade that failed, a budget that was spent, or a text in a language that the model has not learnt. */
 export const warningHeader = "x-umpire-warning"
+/** The chat models among those that answered whose probabilities nothing has calibrated: `umpire models check` does. */
+export const uncalibratedHeader = "x-umpire-uncalibrated"
 /** What a split is sticky by, instead of the evidence. */
 export const stickyHeader = "x-umpire-sticky"
 
@@ -32,16 +34,14 @@ const { nameCharactersMax, descriptionCharactersMax, membersMax, weightMax, late
 export const virtualNameForm = /^(?!set:)[\p{L}\p{N}][\p{L}\p{N}._/:-]*$/u
 
 const Member = z.string().trim().min(1).max(256)
+const usdForm = /^\d{1,8}(\.\d{1,10})?$/
+const usdWanted = "a decimal number of USD is needed, with at most 10 decimals"
 const Share = z.number().min(0).max(1)
 
 export const CascadeRule = namedStrictObject("CascadeRule", {
   models: z.array(Member).min(2).max(membersMax).describe("The first is asked everything."),
   thresholds: z
-    .strictObject({
-      predicate: Share.default(0.8),
-      choice: Share.default(0.7),
-      score: Share.default(0.6),
-    })
+    .strictObject({ predicate: Share.default(0.8), choice: Share.default(0.7), score: Share.default(0.6) })
     .prefault({})
     .describe(
       "The next model is asked the questions whose answer is less probable than this. A question of a question set that has a threshold of its own keeps to that.",
@@ -52,10 +52,18 @@ export const CascadeRule = namedStrictObject("CascadeRule", {
     .describe("When a later model fails: the answers so far with a warning header, or its error."),
   cost_max_usd: z
     .string()
-    .regex(/^\d{1,8}(\.\d{1,10})?$/, "a decimal number of USD is needed, with at most 10 decimals")
+    .regex(usdForm, usdWanted)
     .nullable()
     .default(null)
     .describe("A further model is asked only while the whole request costs no more than this."),
+  cost_max_day_usd: z
+    .string()
+    .regex(usdForm, usdWanted)
+    .nullable()
+    .default(null)
+    .describe(
+      "What all further models of the cascade may cost in a day (UTC) together; beyond it the answers so far are sent, with a warning header.",
+    ),
   latency_max_ms: z
     .int()
     .min(1)
@@ -66,7 +74,7 @@ export const CascadeRule = namedStrictObject("CascadeRule", {
 })
 export type CascadeRule = z.infer<typeof CascadeRule>
 
-export const SplitMember = namedStrictObject("SplitMember", {
+const SplitMember = namedStrictObject("SplitMember", {
   model: Member,
   weight: z.int().min(0).max(weightMax).describe("Its share of the sum of all weights."),
 })
@@ -134,6 +142,17 @@ export const VirtualModel = namedObject("VirtualModel", {
 })
 export type VirtualModel = z.infer<typeof VirtualModel>
 
+export const CascadeDay = namedObject("CascadeDay", {
+  day: z.string().describe("YYYY-MM-DD, in UTC."),
+  stage: z.int().describe("From zero; the first one is asked everything."),
+  requests: z.int(),
+  questions: z.int().describe("That the stage was asked."),
+  changed: z.int().describe("Questions whose most probable answer it changed."),
+  unanswered: z.int().describe("Questions that stayed as they were: it failed, or a budget was spent."),
+  cost_usd: z.string(),
+})
+export type CascadeDay = z.infer<typeof CascadeDay>
+
 const models = endpointGroup("/v1/organizations/{org_id}/models", { area: "Models", write: apiAdmin })
 const virtualModel = models.at("/{model_id}")
 
@@ -161,5 +180,16 @@ export const virtualModelTable = {
   deleteVirtualModel: virtualModel.remove({
     summary: "Delete a virtual model that no other one names",
     errors: ["conflict"],
+  }),
+  listCascadeDays: endpointGroup("/v1/organizations/{org_id}/cascade_days", {
+    area: "Models",
+    write: apiAdmin,
+  }).get({
+    summary:
+      "List what a cascade sent on; by day and stage, newest first, what it cost and what it changed. A month of it, seconds old",
+    query: z.object({
+      cascade: z.string().min(1).max(nameCharactersMax).describe("The name of the virtual model."),
+    }),
+    output: z.array(CascadeDay),
   }),
 }

@@ -28,6 +28,8 @@ export const questionSetLimits = {
   inputBytesMax: 64 * 1024,
   uploadBytesMax: 8 * 1024 * 1024,
   shadowResultsMax: 10_000,
+  /** Of larger models, about kept requests. */
+  teacherAnswersMax: 20_000,
   rulesMax: 10,
   /** Of all questions of a set. */
   rulesPerSetMax: 50,
@@ -124,9 +126,7 @@ export const contentShape = {
     .refine((questions) => new Set(questions.map(({ name }) => name)).size === questions.length, {
       error: "Two questions have the same name.",
     })
-    .refine((questions) => branchCount(questions) <= LIMITS.branchesMax, {
-      error: "Over 4096 branches.",
-    })
+    .refine((questions) => branchCount(questions) <= LIMITS.branchesMax, { error: "Over 4096 branches." })
     .refine((questions) => questions.every(fitsOneBranch), { error: "A question expands to over 16 KiB." })
     .refine(
       (questions) =>
@@ -135,9 +135,7 @@ export const contentShape = {
     )
     .refine(
       (questions) => questions.every((one) => (one.rules ?? []).every((rule) => ruleAnswer(one, rule) >= 0)),
-      {
-        error: "A rule speaks for an answer that its question does not have.",
-      },
+      { error: "A rule speaks for an answer that its question does not have." },
     )
     .meta({ description: "None: a request brings its own questions, and the set only calibrates them." }),
   calibration: Calibration.nullable().default(null).meta({

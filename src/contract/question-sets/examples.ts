@@ -3,7 +3,7 @@ import { z } from "zod"
 import { set } from "./sets.ts"
 import { bodyText, recordOf } from "../check.ts"
 import { fitsUtf8, isBlank } from "../decisions.ts"
-import { IdWith, Datetime } from "../platform/field-schemas.ts"
+import { IdWith, Datetime, SearchedText } from "../platform/field-schemas.ts"
 import { questionSetLimits } from "./content.ts"
 
 const listedMax = 100
@@ -12,6 +12,7 @@ export const Label = z.union([z.string().max(4096), z.boolean(), z.int().min(0).
   id: "QuestionSetExampleLabel",
   description: "true, false, yes or no; the value of a choice; the index or label of a score's level.",
 })
+export type Label = z.infer<typeof Label>
 const Labels = recordOf(z.string().max(64), Label, questionSetLimits.questionsMax).meta({
   description: "The right answer by the name of the question.",
 })
@@ -24,19 +25,52 @@ export const ExampleInput = z
   .refine((text) => !text.includes("\u0000"), { error: "U+0000 is not allowed" })
 
 export const ExampleRow = z
-  .strictObject({ input: ExampleInput, labels: Labels })
+  .strictObject({
+    input: ExampleInput,
+    labels: Labels,
+    teacher: z
+      .string()
+      .min(1)
+      .max(256)
+      .optional()
+      .describe(
+        "The model whose answers the labels are. They are kept beside people's labels, and prove no promise.",
+      ),
+  })
   .meta({ id: "QuestionSetExampleRow" })
 export type ExampleRow = z.infer<typeof ExampleRow>
+
+export const TeacherLabel = z
+  .object({
+    label: Label,
+    model: z.string(),
+    confidence: z
+      .number()
+      .min(0)
+      .max(1)
+      .nullable()
+      .describe("As the model states it; null: it is not known."),
+    cost_usd: z.string().nullable().describe("What this answer cost; null: it is not known."),
+  })
+  .meta({
+    id: "QuestionSetTeacherLabel",
+    description:
+      "The answer of another model, which teaching learns from as far as people's labels bear it out.",
+  })
+export type TeacherLabel = z.infer<typeof TeacherLabel>
 
 export const Example = z
   .object({
     id: z.string(),
     input: z.string(),
     labels: Labels,
+    teacher_labels: z.record(z.string(), TeacherLabel).describe("By the name of the question."),
     split: z
       .enum(["train", "held_out"])
       .describe("By a hash of the text: the side it is on where teaching holds rows out."),
-    source: z.enum(["added", "review"]).describe("Whether a reviewer's label made it."),
+    source: z
+      .enum(["added", "review", "teacher"])
+      .describe("What made it: a row that was added, a reviewer's label, or another model's answer."),
     created_at: Datetime,
     updated_at: Datetime,
   })
@@ -85,7 +119,12 @@ export const exampleTable = {
     summary: "List examples, newest first",
     of: Example,
     cursor: "ex",
-    filters: { split: z.enum(["train", "held_out"]).optional() },
+    filters: {
+      split: z.enum(["train", "held_out"]).optional(),
+      text: SearchedText.optional().describe(
+        "Only examples whose text has it, whatever its case. One request reads a bounded number of texts: a page may have fewer rows than asked for, or none, and a `next_cursor`.",
+      ),
+    },
   }),
   addQuestionSetExamples: set.at("/examples").post({
     summary: "Add labelled rows; what is a duplicate or a contradiction is named",
@@ -98,9 +137,7 @@ export const exampleTable = {
   }),
   uploadQuestionSetExamples: set.at("/examples/upload").post({
     summary: "Add labelled rows from a CSV or JSONL file",
-    query: z.object({
-      replace: z.enum(["true", "false"]).default("false").describe("As of POST examples."),
-    }),
+    query: z.object({ replace: z.enum(["true", "false"]).default("false").describe("As of POST examples.") }),
     body: bodyText().meta({
       description:
         "CSV with a column `input` and one for each question, or JSON lines with `input` and `labels`; " +

@@ -1,6 +1,7 @@
 /** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
 import { z } from "zod"
-import { IdWith, Datetime } from "../platform/field-schemas.ts"
+import { IdWith, Datetime, UsdText } from "../platform/field-schemas.ts"
+import { DistilResult, TeacherReport, distilLimits } from "./distil.ts"
 import { ExampleInput } from "./examples.ts"
 import { VersionReference, set } from "./sets.ts"
 
@@ -81,7 +82,11 @@ export const Artefact = z
       .describe(
         "It is used with no other version of the model, and with this one for as long as it is there.",
       ),
-    rows: z.object({ train: z.int(), held_out: z.int() }),
+    rows: z.object({
+      train: z.int(),
+      held_out: z.int(),
+      teacher: z.int().describe("Beside them, texts that only another model has labelled."),
+    }),
     examples_hash: z.string(),
     cross_validated: BeforeAndAfter.describe(
       "Over the training rows, each judged by heads that did not see it.",
@@ -157,6 +162,10 @@ const TaughtCascadeReport = z
   .meta({ id: "TaughtCascade", description: "What the cascade is expected to do with what was taught." })
 export type TaughtCascadeReport = z.infer<typeof TaughtCascadeReport>
 
+/** Of one question's comparison. */
+export const shadowPairsMax = 100
+const ShadowVerdict = Value.nullable().describe("As verdicts have it; null: an abstention.")
+
 export const TeachResult = z
   .object({
     version: z.int().nullable().describe("The new version; null when no question was taught."),
@@ -176,6 +185,7 @@ export const TeachResult = z
           .describe("Where the question has rules."),
         labels_needed: LabelsNeeded.nullish().describe("Where there is a target."),
         cascade: TaughtQuestionCascade.optional().describe("Where the model of the set is a cascade."),
+        teacher: TeacherReport.optional().describe("Where another model has answered examples."),
       }),
     ),
     cascade: TaughtCascadeReport.optional().describe("Where the model of the set is a cascade."),
@@ -204,7 +214,8 @@ const QuestionShift = z
     abstained_after: z.int(),
     right_before: z.int().describe("Of the labelled ones that were answered."),
     right_after: z.int(),
-    labelled: z.int(),
+    labelled: z.int().describe("Texts with a label that neither version was taught with."),
+    learnt: z.int().describe("Texts with a label that one of them was taught with: they judge nothing."),
   })
   .meta({ id: "QuestionSetShift" })
 
@@ -273,7 +284,7 @@ export const NextResult = z
   .meta({ id: "QuestionSetNextResult" })
 export type NextResult = z.infer<typeof NextResult>
 
-export const jobStates = ["queued", "running", "succeeded", "failed", "cancelled"] as const
+const jobStates = ["queued", "running", "succeeded", "failed", "cancelled"] as const
 const jobShape = {
   id: z.string(),
   state: z.enum(jobStates),
@@ -289,6 +300,7 @@ export const SetJob = z
     z.object({ kind: z.literal("check"), ...jobShape, result: CheckResult.nullable() }),
     z.object({ kind: z.literal("compare"), ...jobShape, result: CompareResult.nullable() }),
     z.object({ kind: z.literal("next"), ...jobShape, result: NextResult.nullable() }),
+    z.object({ kind: z.literal("distil"), ...jobShape, result: DistilResult.nullable() }),
   ])
   .meta({ id: "QuestionSetJob" })
 export type SetJob = z.infer<typeof SetJob>
@@ -361,6 +373,29 @@ export const jobTable = {
     bodyBytesMax: nextLimits.textsBytesMax,
     output: SetJob,
   }),
+  distilQuestionSet: set.at("/distil").post({
+    summary: `Ask another model about texts and keep its answers, for teaching to learn from; starts a job; ${chargedAs}`,
+    body: z
+      .strictObject({
+        version: VersionReference.default("latest"),
+        model: z.string().min(1).max(256).describe("Who answers: any model that decides, but no cascade."),
+        questions: z.array(z.string().max(64)).min(1).max(256).optional().describe("Without it, all."),
+        budget_usd: UsdText.describe(
+          "No text is asked about that could make all of them cost more, what was paid for their answers before included.",
+        ),
+        texts: z
+          .array(ExampleInput)
+          .min(1)
+          .max(distilLimits.textsMax)
+          .optional()
+          .describe(
+            `Without them the newest ${distilLimits.textsMax} kept requests of the set: what the model answered about them, as a shadow or a later stage of a cascade, becomes labels without being asked again.`,
+          ),
+      })
+      .meta({ id: "QuestionSetDistilRequest" }),
+    bodyBytesMax: distilLimits.textsBytesMax,
+    output: SetJob,
+  }),
   listQuestionSetJobs: set
     .at("/jobs")
     .list({ summary: "List jobs, newest first", of: SetJob, cursor: "job" }),
@@ -381,6 +416,18 @@ export const jobTable = {
             shadow_model: z.string(),
             answers: z.int(),
             flips: z.int(),
+            agreement: share.describe("Share of the answers that are the same; an abstention is an answer."),
+            kappa: z
+              .number()
+              .nullable()
+              .describe(
+                "Cohen's kappa: agreement beyond chance; null below two answers, or where chance explains all.",
+              ),
+            confusion: z
+              .array(z.object({ verdict: ShadowVerdict, shadow_verdict: ShadowVerdict, answers: z.int() }))
+              .describe(
+                `Which answer stood beside which, the most frequent first; the first ${shadowPairsMax}.`,
+              ),
             mean_shift: z.number(),
             abstained: z.int(),
             shadow_abstained: z.int(),
@@ -388,6 +435,22 @@ export const jobTable = {
             last_at: Datetime,
           }),
         ),
+        days: z
+          .array(
+            z.object({
+              day: z.string().describe("YYYY-MM-DD, in UTC."),
+              requests: z.int().describe("That the share chose."),
+              questions: z.int().describe("That the shadow answered."),
+              changed: z.int().describe("Of these, those that it answered otherwise."),
+              unanswered: z
+                .int()
+                .describe(
+                  "Questions that it was not asked: the budget of the day was spent, it failed, or four were running already.",
+                ),
+              cost_usd: z.string(),
+            }),
+          )
+          .describe("What it was asked and what it cost, of a month, newest first; seconds old."),
       })
       .meta({ id: "QuestionSetShadowReport" }),
   }),

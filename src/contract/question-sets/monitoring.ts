@@ -21,7 +21,7 @@ const histogram = z
 const counts = {
   rows: z.int().describe("Answers, abstentions included."),
   abstained: z.int(),
-  mean_confidence: z.number().nullable().describe("From the histogram's middles; null without rows."),
+  mean_confidence: z.number().nullable().describe("Null without rows."),
   confidence_histogram: histogram,
 }
 

@@ -1,6 +1,7 @@
 /** The review queue of a question set: doubtful answers that people label, and what the labels say. */
 import { z } from "zod"
 import { set } from "./sets.ts"
+import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { IdWith, Datetime, Person } from "../platform/field-schemas.ts"
 import { Label } from "./examples.ts"
 
@@ -78,10 +79,30 @@ export const ReviewSummary = z
   .meta({ id: "ReviewSummary" })
 export type ReviewSummary = z.infer<typeof ReviewSummary>
 
+/** Counted no further: who reviews sees that there is more than enough to do. */
+export const reviewCountMax = 100
+
+export const ReviewQueue = z
+  .object({
+    set_id: z.string(),
+    set_name: z.string(),
+    open: z.int().max(reviewCountMax).describe("As in the set's summary, but counted up to 100."),
+  })
+  .meta({ id: "ReviewQueue" })
+export type ReviewQueue = z.infer<typeof ReviewQueue>
+
 const review = set.at("/review")
 const item = review.at("/{item_id}", { item_id: IdWith("rev") })
+const label = { ...apiWrite, alsoRoles: ["reviewer"] } as const
 
 export const reviewTable = {
+  listReviewQueues: endpointGroup("/v1/organizations/{org_id}/review", {
+    area: "Question sets",
+    write: apiWrite,
+  }).get({
+    summary: "List the sets with answers that wait for the caller's review; by name",
+    output: z.array(ReviewQueue),
+  }),
   listReviewItems: review.list({
     summary: "List what waits for review; without what the caller has decided, newest first",
     of: ReviewItem,
@@ -94,6 +115,7 @@ export const reviewTable = {
   }),
   decideReviewItem: item.post({
     summary: "Label an item; a label becomes an example of the set",
+    access: label,
     body: z
       .strictObject({
         decision: z.enum(decisions).default("label"),
@@ -107,6 +129,7 @@ export const reviewTable = {
   }),
   undoReviewItem: item.at("/label").delete({
     summary: "Take back the caller's own decision; the example is as it was before",
+    access: label,
     output: ReviewedItem,
     secrets: ["evidence"],
   }),

@@ -1,10 +1,10 @@
 /** Question sets of an organization: saved questions with versions and labels. */
 import { z } from "zod"
 import { classificationErrors } from "../classification.ts"
-import { DecisionAnswer, DecisionInput, DecisionUsage } from "../decisions.ts"
+import { AnswerVerdict, DecisionAnswer, DecisionInput, DecisionUsage } from "../decisions.ts"
 import { apiWrite, endpointGroup, inference } from "../endpoint-group.ts"
 import { Document, endpoint } from "../endpoint.ts"
-import { Datetime, Text } from "../platform/field-schemas.ts"
+import { Datetime, Text, UsdText } from "../platform/field-schemas.ts"
 import {
   Description,
   QuestionSetFile,
@@ -62,6 +62,9 @@ export const ShadowSettings = z
     version: versionNumber.nullable().default(null).describe("Null: the version that answers the request."),
     model: z.string().min(1).max(256).nullable().default(null).describe("Null: the model of the version."),
     share: z.number().gt(0).max(1).describe("Of the requests for the published version."),
+    cost_max_day_usd: UsdText.default("1").describe(
+      "What it may cost in a day (UTC); beyond it nothing more is asked until the next.",
+    ),
   })
   .meta({
     id: "QuestionSetShadow",
@@ -174,10 +177,7 @@ export const setTable = {
     .get({ summary: "One version, by its number or a label", output: QuestionSetVersion }),
   compareQuestionSetVersions: set.at("/difference").get({
     summary: "What changed from one version to another",
-    query: z.object({
-      from: VersionReference.default("production"),
-      to: VersionReference.default("latest"),
-    }),
+    query: z.object({ from: VersionReference.default("production"), to: VersionReference.default("latest") }),
     output: z
       .object({
         from: versionNumber,
@@ -206,6 +206,12 @@ export const setTable = {
     output: z.instanceof(Document),
     produces: "application/yaml; charset=utf-8",
   }),
+  exportTaughtQuestionSet: set.at("/taught").get({
+    summary: "A version with what was taught, for programs that decide without a server",
+    query: z.object({ version: VersionReference.default("production") }),
+    output: z.instanceof(Document),
+    produces: "application/json",
+  }),
 }
 
 /** Which version of which set answered: `NAME@7`. */
@@ -213,22 +219,18 @@ export const setHeader = "x-umpire-question-set"
 /** The names of the questions that the set abstains from, separated by commas; absent when there are none. */
 export const abstainedHeader = "x-umpire-abstained"
 
+/** `true`: the request tries the set, and counts neither in its monitoring nor in shadows, and is not for review. */
+export const trialHeader = "x-umpire-trial"
+/** The same of all lines of a batch, in its metadata. */
+export const trialMetadata = { kind: "evaluation" } as const
+
 const decideBytesMax = 1024 * 1024
 
 export const SetVerdict = z
   .object({
     name: z.string(),
-    verdict: z
-      .union([z.string(), z.boolean(), z.int()])
-      .describe("yes or no; the value of a choice; the index of a score's level; or abstain."),
-    abstained: z.boolean().describe("Tells an abstention from an option that is called abstain."),
-    confidence: z.number().min(0).max(1).describe("Probability of the answer; compared with the threshold."),
-    threshold: z.number().min(0).max(1).nullable(),
-    taught: z
-      .boolean()
-      .describe(
-        "Whether what was taught was used; it is not where the version of the model that it was taught on is gone.",
-      ),
+    verdict: AnswerVerdict.shape.value,
+    ...AnswerVerdict.omit({ value: true }).shape,
     answer: DecisionAnswer,
   })
   .meta({ id: "QuestionSetVerdict" })

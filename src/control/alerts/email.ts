@@ -26,6 +26,8 @@ export interface MailSender {
   send(
     mail: Mail,
   ): Promise<{ readonly status: number | null; readonly error: string | null; isFinal?: boolean }>
+  /** Sends what somebody waits for; throws where the mail server does not take it. */
+  write(mail: { readonly address: string; readonly subject: string; readonly text: string }): Promise<void>
   /** Connects, upgrades to TLS and signs in, as sending would. Throws what is wrong. */
   check(): Promise<void>
 }
@@ -67,20 +69,36 @@ export function createMailSender(settings: MailSettings): MailSender {
         return failureOf(error)
       }
     },
+    write: async ({ address, subject, text }) =>
+      void (await transport.sendMail({
+        from,
+        to: { name: "", address },
+        subject,
+        text,
+        headers: { "auto-submitted": "auto-generated" },
+      })),
     check: async () => void (await transport.verify()),
   }
 }
 
 /** A 5xx reply is permanent, except when authentication failed: a password can be corrected. */
 function failureOf(error: unknown): { status: number | null; error: string; isFinal: boolean } {
+  const { status, name, sentence } = mailFailure(error)
+  return {
+    status,
+    error: sentence,
+    isFinal: status !== null && status >= 500 && name !== "EAUTH",
+  }
+}
+
+/** Why a mail was not taken, without what stands in it. */
+export function mailFailure(error: unknown): { status: number | null; name: string; sentence: string } {
   const { responseCode, code } = error as { responseCode?: unknown; code?: unknown }
   const status = typeof responseCode === "number" ? responseCode : null
   const name = typeof code === "string" ? code : "failure"
-  return {
-    status,
-    error: status === null ? `the mail server: ${name}` : `the mail server answered ${status} (${name})`,
-    isFinal: status !== null && status >= 500 && name !== "EAUTH",
-  }
+  const sentence =
+    status === null ? `the mail server: ${name}` : `the mail server answered ${status} (${name})`
+  return { status, name, sentence }
 }
 
 interface AlertEvent {
@@ -90,10 +108,7 @@ interface AlertEvent {
   readonly data: { readonly rule_name?: string; readonly detail?: string }
 }
 
-export function mailOf(
-  event: string,
-  publicUrl: string,
-): { readonly subject: string; readonly text: string } {
+function mailOf(event: string, publicUrl: string): { readonly subject: string; readonly text: string } {
   // Written when the alert was raised.
   const { type, created, organization_id, data } = JSON.parse(event) as AlertEvent
   const state = type === "alert.resolved" ? "Resolved" : "Firing"

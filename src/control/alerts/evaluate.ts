@@ -15,15 +15,14 @@ import {
   purgeAlerts,
   deleteWorkerViews,
 } from "../../store/alerts/rules.ts"
-import { insertDelivery, purgeDeliveries } from "../../store/alerts/deliveries.ts"
-import { listWebhooksById } from "../../store/alerts/webhooks.ts"
+import { insertDelivery, listWebhooksById, purgeDeliveries } from "../../store/alerts/deliveries.ts"
 import { appendAudit } from "../../store/audit.ts"
 import type { Change } from "../../store/changes.ts"
 import { monitoringLimits } from "../../contract/question-sets/monitoring.ts"
 import { purgeAnswerCounts } from "../../store/question-sets/answer-counts.ts"
 import type { Database, Sql } from "../../store/sql.ts"
 import type { PeriodicTask } from "../periodic.ts"
-import { eventBody } from "../webhooks/send.ts"
+import { eventBody } from "../webhooks/event-body.ts"
 import { type AlertFacts, measure } from "./measure.ts"
 
 export interface EvaluationDeps {
@@ -32,6 +31,8 @@ export interface EvaluationDeps {
   readonly ids: Ids
   readonly log: Log
   readonly facts: AlertFacts
+  /** Where the console is; known once the server listens. */
+  readonly publicUrl: () => string
   /** Told of new deliveries. */
   readonly invalidate: (change: Change) => void
 }
@@ -112,9 +113,9 @@ function changeOf(before: AlertRule["state"], after: AlertRule["state"]): Alert[
 
 /** Answers the ids of its deliveries. */
 async function raise(
-  { ids }: EvaluationDeps,
+  { ids, publicUrl }: EvaluationDeps,
   { state, value, detail }: Pick<Alert, "state" | "value" | "detail">,
-  { sql, rule, now }: { readonly sql: Sql; readonly rule: AlertRule; readonly now: Date },
+  { sql, rule, now }: { sql: Sql; rule: AlertRule; now: Date },
 ): Promise<string[]> {
   const { organizationId, name, kind, threshold } = rule
   const id = ids.next("evt")
@@ -141,28 +142,29 @@ async function raise(
     after: { name, kind, value, threshold, detail },
     at: now,
   })
-  return await notify(ids, sql, { rule, alert })
+  return await notify({ ids, publicUrl }, sql, { rule, alert })
 }
 
 async function notify(
-  ids: Ids,
+  { ids, publicUrl }: Pick<EvaluationDeps, "ids" | "publicUrl">,
   sql: Sql,
-  { rule, alert }: { readonly rule: AlertRule; readonly alert: Alert },
+  { rule, alert }: { rule: AlertRule; alert: Alert },
 ): Promise<string[]> {
   const { organizationId } = rule
   const type = `alert.${alert.state}`
-  const body = eventBody({ id: alert.id, type, at: alert.at, organizationId, data: dataOf(rule, alert) })
+  const event = { id: alert.id, type, at: alert.at, organizationId, data: dataOf(rule, alert) }
   const named = rule.channels.flatMap((channel) => (channel.type === "webhook" ? [channel.webhook_id] : []))
   const webhooks = (await listWebhooksById(sql, organizationId, named)).filter(
     ({ enabled, events }) => enabled && events.includes(type),
   )
   const addresses = rule.channels.flatMap((channel) => (channel.type === "email" ? [channel.address] : []))
   const targets = [
-    ...webhooks.map((webhook) => ({ webhookId: webhook.id, address: null })),
-    ...addresses.map((address) => ({ webhookId: null, address })),
+    ...webhooks.map(({ id, format }) => ({ webhookId: id, address: null, format })),
+    ...addresses.map((address) => ({ webhookId: null, address, format: "umpire" as const })),
   ]
   const sent: string[] = []
-  for (const target of targets) {
+  for (const { format, ...target } of targets) {
+    const body = eventBody(format, event, publicUrl())
     const id = ids.next("dlv")
     const delivery = { id, organizationId, ...target, eventId: alert.id, type, body, createdAt: alert.at }
     await insertDelivery(sql, delivery, alertLimits.pendingDeliveriesMax)

@@ -13,9 +13,8 @@ import {
 import { alertLimits } from "../../contract/alerts/webhooks.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type Delivery, listDeliveriesOfEvents } from "../../store/alerts/deliveries.ts"
+import { type Delivery, listDeliveriesOfEvents, listWebhooksById } from "../../store/alerts/deliveries.ts"
 import { type Alert, type AlertRule, alertRules, pageAlerts } from "../../store/alerts/rules.ts"
-import { listWebhooksById } from "../../store/alerts/webhooks.ts"
 import { findKey } from "../../store/keys.ts"
 import { findFirstOrganization, listMembersByEmail } from "../../store/organizations.ts"
 import { findSet } from "../../store/question-sets/sets.ts"
@@ -99,10 +98,7 @@ async function newRule(
   {
     call,
     numbers,
-  }: {
-    readonly call: CallOf<Table["createAlertRule"]>
-    readonly numbers: Pick<AlertRule, "threshold" | "windowMinutes">
-  },
+  }: { call: CallOf<Table["createAlertRule"]>; numbers: Pick<AlertRule, "threshold" | "windowMinutes"> },
 ) {
   const { principal, organizationId } = acting(call)
   const { name, kind, target, channels, enabled } = call.body
@@ -122,7 +118,7 @@ async function newRule(
 async function changesOf(
   deps: AlertDeps,
   sql: Sql,
-  { before, body }: { readonly before: AlertRule; readonly body: CallOf<Table["updateAlertRule"]>["body"] },
+  { before, body }: { before: AlertRule; body: CallOf<Table["updateAlertRule"]>["body"] },
 ): Promise<Partial<AlertRule>> {
   refuseManaged(before, body)
   const { window_minutes, target, channels, ...rest } = given(body)
@@ -173,13 +169,7 @@ function checkSettings({ kind, threshold, windowMinutes, target }: Settings): vo
 function checkNumber(
   path: string,
   kind: AlertKind,
-  {
-    value,
-    bounds,
-  }: {
-    readonly value: number | null
-    readonly bounds: { readonly min: number; readonly max: number } | null
-  },
+  { value, bounds }: { value: number | null; bounds: { readonly min: number; readonly max: number } | null },
 ): void {
   if (bounds === null) {
     if (value !== null) throw refuse(path, `a rule of the kind ${kind} has none`)
@@ -213,10 +203,7 @@ async function resolveTarget(sql: Sql, organizationId: string, target: AlertTarg
 async function checkChannels(
   { email }: AlertDeps,
   sql: Sql,
-  {
-    organizationId,
-    channels,
-  }: { readonly organizationId: string; readonly channels: readonly AlertChannel[] },
+  { organizationId, channels }: { organizationId: string; channels: readonly AlertChannel[] },
 ): Promise<readonly AlertChannel[]> {
   const webhooks = channels.flatMap((one) => (one.type === "webhook" ? [one.webhook_id] : []))
   const known = await listWebhooksById(sql, organizationId, webhooks)

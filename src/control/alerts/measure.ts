@@ -3,15 +3,14 @@ import { monthOf } from "../../base/clock.ts"
 import { centsExact, dollarText, fromCents } from "../../base/money.ts"
 import type { Filter } from "../../contract/analytics.ts"
 import { driftPValueMax } from "../../scoring/drift.ts"
-import { percentText } from "../../scoring/percent.ts"
+import { percentText } from "../../scoring/evaluation.ts"
 import { type AlertRule, type Evaluated, listWorkerViews } from "../../store/alerts/rules.ts"
-import { findBillingAccount } from "../../store/billing-accounts.ts"
+import { findBillingAccount, findMonthSpend } from "../../store/billing-accounts.ts"
 import { readBudgetStates, listTagBudgets } from "../../store/budgets.ts"
 import { listBudgetedKeys, listExpiringKeys } from "../../store/keys.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import { findLastRefill } from "../../store/purchases.ts"
 import { type AnswerSums, sumAnswers } from "../../store/question-sets/answer-counts.ts"
-import { findMonthSpend } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import { driftOf, figuresOf } from "../question-sets/answer-figures.ts"
 import { workerViewMsMax } from "./worker-heartbeat.ts"
@@ -51,7 +50,7 @@ const sumsMax = 100_000
 export async function measure(
   sql: Sql,
   facts: AlertFacts,
-  { rule, nowMs }: { readonly rule: AlertRule; readonly nowMs: number },
+  { rule, nowMs }: { rule: AlertRule; nowMs: number },
 ): Promise<Evaluated> {
   switch (rule.kind) {
     case "balance_below":

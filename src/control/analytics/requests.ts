@@ -15,7 +15,7 @@ export interface ContentStates {
 
 export const noContent: ContentStates = { of: async () => new Map() }
 
-export interface RequestLogDeps {
+interface RequestLogDeps {
   /** The events, with what has just happened. Throws where no engine is available. */
   readonly events: () => Promise<Events>
   readonly content: ContentStates
@@ -35,10 +35,7 @@ export function requestLogHandlers({ events, content, clock }: RequestLogDeps): 
     listSequences: async ({ params, query }) => {
       const asked = await events()
       const { sequences, next } = await asked.ask("requests", questionOf(params.org_id, query, clock.nowMs()))
-      return {
-        data: await detailed(params.org_id, sequences),
-        next_cursor: next ? encodeCursor(next) : null,
-      }
+      return { data: await detailed(params.org_id, sequences), next_cursor: next ? encodeCursor(next) : null }
     },
     getSequence: async ({ params }) => {
       const asked = await events()

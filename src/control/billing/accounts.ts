@@ -10,13 +10,14 @@ import type {
 import {
   type BillingAccount,
   findBillingAccount,
+  findMonthSpend,
+  isCutOff,
   updateBillingAccount,
 } from "../../store/billing-accounts.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import { findLastRefill, type PurchaseStatus } from "../../store/purchases.ts"
-import { findMonthSpend, isCutOff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
-import type { BillingStatus } from "../model-status.ts"
+import type { BillingStatus } from "../models.ts"
 import { type BillingDeps, auditSystem, providerOf, readAccount } from "./parts.ts"
 import { reconcileAccount } from "./purchases.ts"
 

@@ -1,16 +1,19 @@
 /** The handlers of the billing endpoints. */
 import { monthOf } from "../../base/clock.ts"
-import type { BillingTable } from "../../contract/billing.ts"
+import { centsExact } from "../../base/money.ts"
+import type { BillingTable, Buyer, CreditMovement } from "../../contract/billing.ts"
 import { type Call, Document, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { syncManagedRules } from "../../store/alerts/rules.ts"
 import {
   type BillingAccount,
-  lockBillingAccount,
-  updateBillingAccount,
   findAccountOfCustomer,
+  lockBillingAccount,
+  noteCutoff,
+  updateBillingAccount,
 } from "../../store/billing-accounts.ts"
 import { type Invoice, findInvoice, listInvoiceLines, pageInvoices } from "../../store/invoices.ts"
+import { type LedgerRow, pageLedger } from "../../store/ledger.ts"
 import { listOrganizationsOfUser } from "../../store/organizations.ts"
 import {
   findPurchase,
@@ -19,9 +22,9 @@ import {
   hasPaymentEvent,
   insertPaymentEvent,
 } from "../../store/purchases.ts"
-import { noteCutoff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, notFound } from "../audited-change.ts"
+import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
+import { startingCredit } from "../first-start.ts"
 import type { PaymentEvent, PaymentProvider } from "../payments/provider.ts"
 import {
   type AccountSections,
@@ -32,6 +35,7 @@ import {
   refreshPaymentMethod,
 } from "./accounts.ts"
 import { invoiceHtml } from "./invoice-html.ts"
+import { type InvoiceText, invoiceText, receiptText } from "./invoice-text.ts"
 import { viewInvoice } from "./invoices.ts"
 import { type BillingDeps, readAccount } from "./parts.ts"
 import { removeMethod, setUpMethod } from "./payment-methods.ts"
@@ -68,6 +72,11 @@ export function billingHandlers(deps: BillingDeps): Handlers<BillingTable> {
       if (!purchase) throw notFound("purchase")
       return await viewPurchase(database, purchase)
     },
+    async listCreditMovements(call) {
+      const { billing_account_id: billingAccountId } = call.params
+      const page = await pageLedger(database, { billingAccountId, kinds: "without usage" }, call.query)
+      return toList(page, viewMovement)
+    },
     async getSpendControls(call) {
       const account = await readAccount(database, call.params.billing_account_id)
       return await viewSpendControls(database, account, clock.nowMs())
@@ -93,19 +102,18 @@ export function billingHandlers(deps: BillingDeps): Handlers<BillingTable> {
     getInvoice: async (call) => await viewInvoice(database, await readInvoice(database, call.params)),
     async getInvoicePdf(call) {
       const invoice = await readInvoice(database, call.params)
-      const lines = await listInvoiceLines(database, invoice.id)
-      call.header("content-disposition", `inline; filename="${fileName(invoice)}.pdf"`)
-      // Loaded when the first invoice is asked for: a server starts faster without it.
-      const { invoicePdf } = await import("./invoice-pdf.ts")
-      return new Document(await invoicePdf(invoice, lines, deps.seller))
+      return await pdfOf(call, await textOf(deps, invoice), fileName(invoice))
     },
     async getInvoiceHtml(call) {
-      const invoice = await readInvoice(database, call.params)
-      const lines = await listInvoiceLines(database, invoice.id)
-      // Nothing in it runs, whatever a model is called.
-      call.header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
-      return new Document(new TextEncoder().encode(invoiceHtml(invoice, lines, deps.seller)))
+      return pageOf(call, await textOf(deps, await readInvoice(database, call.params)))
     },
+    async getReceiptPdf(call) {
+      const text = await readReceipt(deps, call.params)
+      return await pdfOf(call, text, `receipt-${text.number}`)
+    },
+    getReceiptHtml: async (call) => pageOf(call, await readReceipt(deps, call.params)),
+    getBuyer: async (call) => viewBuyer(await readAccount(database, call.params.billing_account_id)),
+    putBuyer: async (call) => await replaceBuyer(deps, call, call.body),
     receiveStripeEvent: async (call) => await receiveEvent(deps, "stripe", call),
   }
 }
@@ -149,6 +157,19 @@ async function refill(deps: BillingDeps, call: Given, amountCents: number) {
     )
     return await viewPurchase(sql, settled)
   })
+}
+
+function viewMovement({ id, at, kind, amountTicks, reference, note }: LedgerRow): CreditMovement {
+  // Usage is left out of the page.
+  if (kind === "usage") throw new Error("Cannot show usage as a movement of credit")
+  return {
+    id: String(id),
+    kind,
+    amount_cents: centsExact(amountTicks),
+    note: note ?? (reference === startingCredit ? "Starting credit" : null),
+    purchase_id: kind === "purchase" || kind === "payment" ? reference : null,
+    created_at: at.toISOString(),
+  }
 }
 
 interface Thresholds {
@@ -214,6 +235,27 @@ async function replaceAutoRefill(deps: BillingDeps, call: Given, given: AutoRefi
   })
 }
 
+const viewBuyer = ({ buyerName, buyerAddress, buyerTaxNumber }: BillingAccount): Buyer => ({
+  name: buyerName,
+  address_lines: buyerAddress?.split("\n") ?? [],
+  tax_number: buyerTaxNumber,
+})
+
+async function replaceBuyer(deps: BillingDeps, call: Given, given: Buyer): Promise<Buyer> {
+  return await changeAccount(deps, call, {
+    action: "billing.buyer",
+    work: async ({ sql, now }, account) => {
+      const changes = {
+        buyerName: given.name,
+        buyerAddress: given.address_lines.length > 0 ? given.address_lines.join("\n") : null,
+        buyerTaxNumber: given.tax_number,
+      }
+      const changed = await updateBillingAccount(sql, account.id, changes, now)
+      return { before: viewBuyer(account), after: viewBuyer(changed ?? account) }
+    },
+  })
+}
+
 /** One change of the account's settings, with its entry in the audit log. */
 async function changeAccount<View>(
   deps: BillingDeps,
@@ -222,8 +264,8 @@ async function changeAccount<View>(
     action,
     work,
   }: {
-    readonly action: string
-    readonly work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>
+    action: string
+    work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>
   },
 ): Promise<View> {
   const { organizationId } = acting(call)
@@ -250,6 +292,34 @@ async function readInvoice(
   const invoice = await findInvoice(sql, params.billing_account_id, params.invoice_id)
   if (!invoice) throw notFound("invoice")
   return invoice
+}
+
+const textOf = async ({ database, seller }: BillingDeps, invoice: Invoice): Promise<InvoiceText> =>
+  invoiceText(invoice, await listInvoiceLines(database, invoice.id), seller)
+
+/** Of credit that was paid for: what pays an invoice is on the invoice. */
+async function readReceipt(
+  { database, seller }: BillingDeps,
+  params: { readonly billing_account_id: string; readonly refill_id: string },
+): Promise<InvoiceText> {
+  const purchase = await findPurchase(database, params.billing_account_id, params.refill_id)
+  if (purchase?.status !== "succeeded" || purchase.purpose === "invoice") throw notFound("receipt")
+  return receiptText(purchase, await readAccount(database, params.billing_account_id), seller)
+}
+
+type Answering = Pick<Call, "header">
+
+async function pdfOf(call: Answering, text: InvoiceText, name: string): Promise<Document> {
+  call.header("content-disposition", `inline; filename="${name}.pdf"`)
+  // Loaded when the first one is asked for: a server starts faster without it.
+  const { invoicePdf } = await import("./invoice-pdf.ts")
+  return new Document(await invoicePdf(text))
+}
+
+function pageOf(call: Answering, text: InvoiceText): Document {
+  // Nothing in it runs, whatever a model is called.
+  call.header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
+  return new Document(new TextEncoder().encode(invoiceHtml(text)))
 }
 
 const fileName = ({ number, periodStart }: Invoice): string =>

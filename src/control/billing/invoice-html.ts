@@ -1,10 +1,7 @@
-/** An invoice as one page that needs nothing else, also on paper. */
-import type { Invoice, InvoiceLine } from "../../store/invoices.ts"
-import { invoiceText } from "./invoice-text.ts"
-import type { Seller } from "./parts.ts"
+/** An invoice or a receipt as one page that needs nothing else, also on paper. */
+import type { InvoiceText } from "./invoice-text.ts"
 
-export function invoiceHtml(invoice: Invoice, lines: readonly InvoiceLine[], seller: Seller): string {
-  const text = invoiceText(invoice, lines, seller)
+export function invoiceHtml(text: InvoiceText): string {
   const facts = text.facts.map(([name, value]) => `<dt>${escape(name)}</dt><dd>${escape(value)}</dd>`)
   const rows = text.rows.map(
     (cells) => `<tr>${cells.map((cell) => `<td>${escape(cell)}</td>`).join("")}</tr>`,

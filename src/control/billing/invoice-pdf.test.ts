@@ -64,7 +64,7 @@ test.each([
   ["Cyrillic", "Общество"],
 ])("%s is printed", async (_, name) => {
   const letters = (name.match(/\p{L}/gu) ?? []).map((one) => one.codePointAt(0))
-  const found = readable(await invoicePdf({ ...invoice, billedTo: name }, [], seller))
+  const found = readable(await invoicePdf(invoiceText({ ...invoice, billedTo: name }, [], seller)))
   expect(letters.filter((letter) => letter !== undefined && !found.has(letter))).toEqual([])
 })
 
@@ -75,13 +75,13 @@ test.each([
   ["Thai", "บริษัท"],
   ["An emoji", "😀"],
 ])("%s is shown as boxes: the font lacks it", async (_, name) => {
-  const found = readable(await invoicePdf({ ...invoice, billedTo: name }, [], seller))
+  const found = readable(await invoicePdf(invoiceText({ ...invoice, billedTo: name }, [], seller)))
   expect(found.has("\u25a1".codePointAt(0) ?? 0)).toBe(true)
 })
 
 test("a long name takes more lines instead of being cut", async () => {
   const name = `${"x".repeat(190)}Q`
-  const found = readable(await invoicePdf(invoice, [lineOf(name, 1n)], seller))
+  const found = readable(await invoicePdf(invoiceText(invoice, [lineOf(name, 1n)], seller)))
   expect(found.has("Q".codePointAt(0) ?? 0)).toBe(true)
 })
 

@@ -1,9 +1,7 @@
-/** An invoice as PDF, A4, with text that can be selected, in any script. */
+/** An invoice or a receipt as PDF, A4, with text that can be selected, in any script. */
 import PDFDocument from "pdfkit"
-import type { Invoice, InvoiceLine } from "../../store/invoices.ts"
 import { type FontName, printable, registerFonts, wrap } from "./invoice-fonts.ts"
-import { type InvoiceText, invoiceText } from "./invoice-text.ts"
-import type { Seller } from "./parts.ts"
+import type { InvoiceText } from "./invoice-text.ts"
 
 type Pdf = InstanceType<typeof PDFDocument>
 
@@ -16,16 +14,11 @@ const soft = "#6b7280"
 const rule = "#d1d5db"
 const footerHeight = 60
 
-export async function invoicePdf(
-  invoice: Invoice,
-  lines: readonly InvoiceLine[],
-  seller: Seller,
-): Promise<Uint8Array> {
-  const text = invoiceText(invoice, lines, seller)
+export async function invoicePdf(text: InvoiceText): Promise<Uint8Array> {
   const pdf = new PDFDocument({
     size: "A4",
     margin,
-    info: { Title: `${text.title} ${text.number}`, Author: seller.name, CreationDate: invoice.issuedAt },
+    info: { Title: `${text.title} ${text.number}`, Author: text.from[0] ?? "", CreationDate: text.at },
   })
   const chunks: Buffer[] = []
   pdf.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -97,7 +90,7 @@ function drawParties(pdf: Pdf, text: InvoiceText): void {
 function party(
   pdf: Pdf,
   { x, y, width }: Pick<Place, "x" | "y" | "width">,
-  { title, lines }: { readonly title: string; readonly lines: readonly string[] },
+  { title, lines }: { title: string; lines: readonly string[] },
 ): number {
   let next = write(pdf, title.toUpperCase(), { x, y, width, size: 8, color: soft }) + 3
   for (const one of lines) next = write(pdf, one, { x, y: next, width: width - 12, size: 9.5 })
@@ -132,7 +125,7 @@ function rowHeight(pdf: Pdf, cells: readonly string[]): number {
 
 function columnOf(pdf: Pdf, count: number, column: number): { readonly x: number; readonly width: number } {
   const start = column === 0 ? 0 : (columnEnds[column - 1] ?? 0)
-  const end = count === 1 ? 1 : (columnEnds[column] ?? 1)
+  const end = column === count - 1 ? 1 : (columnEnds[column] ?? 1)
   return { x: margin + start * widthOf(pdf), width: (end - start) * widthOf(pdf) - (column === 0 ? 6 : 0) }
 }
 

@@ -1,12 +1,15 @@
-/** The words and numbers of an invoice, the same for the page and the PDF. */
+/** The words and numbers of invoices and receipts, the same for the page and the PDF. */
 import { ticksPerCent, type Ticks } from "../../base/money.ts"
+import type { BillingAccount } from "../../store/billing-accounts.ts"
 import type { Invoice, InvoiceLine } from "../../store/invoices.ts"
+import type { Purchase } from "../../store/purchases.ts"
 import type { Seller } from "./parts.ts"
 
 export interface InvoiceText {
   readonly title: string
   readonly number: string
   readonly status: string
+  readonly at: Date
   readonly facts: readonly (readonly [string, string])[]
   readonly from: readonly string[]
   readonly billedTo: readonly string[]
@@ -26,18 +29,15 @@ export function invoiceText(invoice: Invoice, lines: readonly InvoiceLine[], sel
     title: "Invoice",
     number,
     status: { paid: "Paid", open: "Due", payment_failed: "Payment failed" }[invoice.status],
+    at: invoice.issuedAt,
     facts: [
       ["Invoice number", number],
-      ["Date of issue", invoice.issuedAt.toISOString().slice(0, invoice.periodStart.length)],
+      ["Date of issue", dayOf(invoice.issuedAt)],
       ["Period", `${invoice.periodStart} to ${dayBefore(invoice.periodEnd)} (UTC)`],
       ["Account", invoice.billingAccountId],
     ],
-    from: [
-      seller.name,
-      ...seller.addressLines,
-      ...(seller.taxNumber === null ? [] : [`Tax number ${seller.taxNumber}`]),
-    ],
-    billedTo: [invoice.billedTo],
+    from: sellerLines(seller),
+    billedTo: invoice.billedTo.split("\n"),
     head: ["Model", "Requests", "Input tokens", "Cached input", "Output tokens", "Amount"],
     rows: lines.map((line) => [
       line.model,
@@ -51,6 +51,46 @@ export function invoiceText(invoice: Invoice, lines: readonly InvoiceLine[], sel
     note: noteOf(invoice),
   }
 }
+
+/** Of credit that was paid for: `updatedAt` is when the payment succeeded, which nothing changes. */
+export function receiptText(
+  { id, amountCents, updatedAt }: Purchase,
+  account: BillingAccount,
+  seller: Seller,
+): InvoiceText {
+  const ticks = amountCents * ticksPerCent
+  return {
+    title: "Receipt",
+    number: id,
+    status: "Paid",
+    at: updatedAt,
+    facts: [
+      ["Receipt number", id],
+      ["Date of payment", dayOf(updatedAt)],
+      ["Account", account.id],
+    ],
+    from: sellerLines(seller),
+    billedTo: billedTo(account).split("\n"),
+    head: ["What", "Amount"],
+    rows: [["Prepaid credit", usdCents(ticks)]],
+    totals: [...taxLine(ticks, seller), ["Paid", usdCents(ticks)]],
+    note: "The credit is in your balance. Usage that it pays for is on the invoice of its month.",
+  }
+}
+
+/** Line by line, as an invoice keeps it. */
+export const billedTo = ({ buyerName, buyerAddress, buyerTaxNumber, email }: BillingAccount): string =>
+  [buyerName, buyerAddress, buyerTaxNumber === null ? null : `Tax number ${buyerTaxNumber}`, email]
+    .filter((line) => line !== null)
+    .join("\n")
+
+const sellerLines = ({ name, addressLines, taxNumber }: Seller): string[] => [
+  name,
+  ...addressLines,
+  ...(taxNumber === null ? [] : [`Tax number ${taxNumber}`]),
+]
+
+const dayOf = (at: Date): string => at.toISOString().slice(0, "2026-01-31".length)
 
 type Total = [name: string, value: string]
 
@@ -96,8 +136,7 @@ function taxLine(grossTicks: Ticks, { tax }: Seller): Total[] {
 
 function noteOf({ mode, status, paidAt }: Invoice): string {
   if (mode === "prepaid") return "Usage is paid from prepaid credit when it happens. Nothing is due."
-  if (status === "paid" && paidAt)
-    return `Paid on ${paidAt.toISOString().slice(0, "2026-01-31".length)}. Thank you.`
+  if (status === "paid" && paidAt) return `Paid on ${dayOf(paidAt)}. Thank you.`
   return "The default payment method of the account is charged for the amount due."
 }
 

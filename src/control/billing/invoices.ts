@@ -16,6 +16,7 @@ import {
 } from "../../store/invoices.ts"
 import { addMonths, monthOf } from "../../base/clock.ts"
 import type { Sql } from "../../store/sql.ts"
+import { billedTo } from "./invoice-text.ts"
 import { type BillingDeps, auditSystem, readAccount } from "./parts.ts"
 import { buy } from "./purchases.ts"
 import { toWire } from "../to-wire.ts"
@@ -29,8 +30,10 @@ const monthsMax = 24
 const triesMax = 5
 const retryMs = 24 * 3_600_000
 
+type IssueDeps = Pick<BillingDeps, "database" | "clock" | "ids">
+
 /** Makes what is missing of the invoices up to the last month that is over. Returns how many it made. */
-export async function issueInvoices(deps: BillingDeps): Promise<number> {
+export async function issueInvoices(deps: IssueDeps): Promise<number> {
   const month = addMonths(monthOf(deps.clock.nowMs() - settleMs), -1)
   const accounts = await listAccountsToInvoice(deps.database, month, accountsMax)
   let issued = 0
@@ -44,7 +47,7 @@ export async function issueInvoices(deps: BillingDeps): Promise<number> {
 
 /** One account, one month, one transaction; null when there was nothing in it or the invoice is there already. */
 async function issueInvoice(
-  deps: BillingDeps,
+  deps: IssueDeps,
   billingAccountId: string,
   month: string,
 ): Promise<Invoice | null> {
@@ -63,7 +66,7 @@ async function issueInvoice(
       billingAccountId,
       number: (last?.number ?? 0) + 1,
       mode: content.mode,
-      billedTo: account.email,
+      billedTo: billedTo(account),
       periodStart: month,
       periodEnd,
       throughLedgerId: content.throughLedgerId,

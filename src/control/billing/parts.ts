@@ -58,11 +58,7 @@ interface SystemAuditEvent {
 export async function auditSystem(
   { ids }: Pick<BillingDeps, "ids">,
   sql: Sql,
-  {
-    billingAccountId,
-    event,
-    at,
-  }: { readonly billingAccountId: string; readonly event: SystemAuditEvent; readonly at: Date },
+  { billingAccountId, event, at }: { billingAccountId: string; event: SystemAuditEvent; at: Date },
 ): Promise<void> {
   const organizations = await listOrganizationsOfBillingAccount(sql, billingAccountId)
   // Ascending ids, as everyone locks the chains.

@@ -39,25 +39,37 @@ export async function removeMethod(deps: BillingDeps, call: Given): Promise<unde
 async function keepMethod(
   deps: BillingDeps,
   call: Given,
-  { before, method }: { readonly before: BillingAccount; readonly method: PaymentMethod | null },
+  { before, method }: { before: BillingAccount; method: PaymentMethod | null },
 ): Promise<void> {
   const { organizationId } = acting(call)
   // The answer to a repeated request is kept by the server: it is not what this transaction answers.
   await change(deps, { ...call, idempotency: null }, async ({ sql, now, audit, invalidate }) => {
     const account = await lockBillingAccount(sql, before.id)
     if (!account) throw notFound("billing account")
+    const endsRefill = method === null && account.autoRefillEnabled
     await updateBillingAccount(
       sql,
       account.id,
-      { paymentMethodId: method?.id ?? null, paymentMethodDescription: method?.description ?? null },
+      {
+        paymentMethodId: method?.id ?? null,
+        paymentMethodDescription: method?.description ?? null,
+        // A card that comes later is not charged by itself because an earlier one was.
+        ...(method ? {} : { autoRefillEnabled: false }),
+      },
       now,
     )
     await audit(
       method ? "billing.payment_method_add" : "billing.payment_method_remove",
       { organizationId, id: account.id, resourceType: "billing_account" },
       {
-        before: { payment_method_description: account.paymentMethodDescription },
-        after: { payment_method_description: method?.description ?? null },
+        before: {
+          payment_method_description: account.paymentMethodDescription,
+          ...(endsRefill ? { auto_refill: true } : {}),
+        },
+        after: {
+          payment_method_description: method?.description ?? null,
+          ...(endsRefill ? { auto_refill: false } : {}),
+        },
       },
     )
     invalidate({ table: "billing_accounts", id: account.id })

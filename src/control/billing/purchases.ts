@@ -120,11 +120,7 @@ export async function settlePurchase(
     id,
     outcome,
     auditedBy = "system",
-  }: {
-    readonly id: string
-    readonly outcome: ChargeOutcome
-    readonly auditedBy?: "system" | "caller" | undefined
-  },
+  }: { id: string; outcome: ChargeOutcome; auditedBy?: "system" | "caller" | undefined },
 ): Promise<Purchase> {
   const before = await lockPurchase(sql, id)
   if (!before) throw new Error(`Cannot settle the purchase ${id}: there is none`)
@@ -179,7 +175,7 @@ async function applyOutcome(sql: Sql, purchase: Purchase, now: Date): Promise<vo
 async function auditOutcome(
   deps: BillingDeps,
   { id, billingAccountId, status, amountCents }: Purchase,
-  { sql, was, now }: { readonly sql: Sql; readonly was: Purchase["status"]; readonly now: Date },
+  { sql, was, now }: { sql: Sql; was: Purchase["status"]; now: Date },
 ): Promise<void> {
   const event = {
     action: `billing.purchase_${status}`,

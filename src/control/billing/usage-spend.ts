@@ -23,7 +23,7 @@ interface SpendQuery {
 export async function readUsageSpend(
   { database, spendByTag }: Pick<BillingDeps, "database" | "spendByTag">,
   { range, tag, organizationIds }: SpendQuery,
-  { billingAccountId, nowMs }: { readonly billingAccountId: string; readonly nowMs: number },
+  { billingAccountId, nowMs }: { billingAccountId: string; nowMs: number },
 ): Promise<UsageSpend> {
   const { startMs, endMs } = boundsOf(range, nowMs)
   const spend = await listDaySpend(database, billingAccountId, dayOf(startMs), dayOf(endMs))

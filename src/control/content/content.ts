@@ -1,6 +1,6 @@
 /** Kept content as its organization sees it: read, deleted and exported, each recorded in the audit log. */
+import { DocumentStream, type Handlers, type Handle } from "../../contract/endpoint.ts"
 import type { KeptContent } from "../../contract/content.ts"
-import { type CallOf, DocumentStream, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
 import {
@@ -12,27 +12,27 @@ import {
   findContent,
   insertDeletion,
   listContentRange,
+  listNewestContents,
   openContent,
 } from "../../store/content/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import { acting, change, notFound } from "../audited-change.ts"
-import type { ContentControlDeps } from "./parts.ts"
+import { excerptOf, search } from "../search.ts"
+import type { ContentControlDeps } from "./settings.ts"
 
-type Names = "getContent" | "deleteContent" | "deleteContents" | "exportContent"
+type Names = "getContent" | "searchContent" | "deleteContent" | "deleteContents" | "exportContent"
 
 export function contentHandlers(deps: ContentControlDeps): Pick<Handlers<PlatformTable>, Names> {
   return {
     getContent: async (call) => await read(deps, call),
+    searchContent: async (call) => await searchKept(deps, call),
     deleteContent: async (call) => await deleteOne(deps, call),
     deleteContents: async (call) => await deleteMany(deps, call),
     exportContent: async (call) => await exportRange(deps, call),
   }
 }
 
-async function read(
-  deps: ContentControlDeps,
-  call: CallOf<PlatformTable["getContent"]>,
-): Promise<KeptContent> {
+const read: Handle<ContentControlDeps, PlatformTable["getContent"]> = async (deps, call) => {
   const { organizationId } = acting(call)
   await deps.content.settle(organizationId)
   return await change(deps, call, async ({ sql, now, audit }) => {
@@ -49,10 +49,7 @@ async function read(
   })
 }
 
-async function deleteOne(
-  deps: ContentControlDeps,
-  call: CallOf<PlatformTable["deleteContent"]>,
-): Promise<void> {
+const deleteOne: Handle<ContentControlDeps, PlatformTable["deleteContent"]> = async (deps, call) => {
   const { organizationId } = acting(call)
   const { seq_id } = call.params
   await deps.content.settle(organizationId)
@@ -67,13 +64,74 @@ async function deleteOne(
   if (found !== "deleted") throw notFound("content")
 }
 
+const searchKept: Handle<ContentControlDeps, PlatformTable["searchContent"]> = async (deps, call) => {
+  const { organizationId } = acting(call)
+  const { database, clock, content } = deps
+  const { text, limit, cursor = null } = call.body
+  await content.settle(organizationId)
+  const now = new Date(clock.nowMs())
+  const page = await search(
+    { limit, cursor },
+    {
+      stepRows: exportedPerStep,
+      read: async (step) => {
+        const items = await listNewestContents(database, organizationId, positionOf(step.cursor), {
+          now,
+          limit: step.limit,
+        })
+        const last = items.length < step.limit ? undefined : items.at(-1)
+        return { items, nextCursor: last ? cursorOf(last) : null }
+      },
+      cursorOf,
+      match: (stored) => {
+        const opened = openContent(content.cipher, stored)
+        const excerpt = opened && excerptOfContent(opened, text)
+        const found = opened && excerpt !== null ? { ...opened, excerpt } : null
+        return { found, characters: stored.sealed.byteLength }
+      },
+      signal: call.request.signal,
+    },
+  )
+  // Not remembered with an idempotency key: that answer would not be encrypted.
+  if (page.items.length > 0)
+    await change(deps, { ...call, idempotency: null }, async ({ audit }) => {
+      const sequences = page.items.map(({ seq_id }) => seq_id)
+      await audit("content.search", { organizationId, id: null }, { after: { sequences } })
+    })
+  return {
+    data: page.items.map(({ seq_id, at, endpoint, model, excerpt }) => ({
+      seq_id,
+      at,
+      endpoint,
+      model,
+      excerpt,
+    })),
+    next_cursor: page.nextCursor,
+  }
+}
+
+const cursorOf = ({ at, seqId }: Pick<StoredContent, "at" | "seqId">): string => `${at.getTime()}.${seqId}`
+
+function positionOf(cursor: string | null | undefined): Pick<StoredContent, "at" | "seqId"> | null {
+  if (!cursor) return null
+  const [ms = "", seqId = ""] = cursor.split(".")
+  return { at: new Date(Number(ms)), seqId }
+}
+
+function excerptOfContent({ evidence, input, output }: KeptContent, text: string): string | null {
+  const messages = [...(input?.messages ?? []), ...(output ?? [])]
+  const texts = [evidence, ...(input?.texts ?? []), ...messages.map(({ content }) => content)]
+  for (const one of texts) {
+    const excerpt = one === null ? null : excerptOf(one, text)
+    if (excerpt !== null) return excerpt
+  }
+  return null
+}
+
 const deletedPerStep = 1000
 
 /** What is being stored by any gateway while this runs is deleted too: it reads the deletion under the same lock. */
-async function deleteMany(
-  deps: ContentControlDeps,
-  call: CallOf<PlatformTable["deleteContents"]>,
-): Promise<{ deleted: number }> {
+const deleteMany: Handle<ContentControlDeps, PlatformTable["deleteContents"]> = async (deps, call) => {
   const { organizationId } = acting(call)
   const { before, reference } = call.body
   const { database, clock, content } = deps
@@ -102,10 +160,7 @@ async function deleteMany(
   return { deleted }
 }
 
-async function exportRange(
-  deps: ContentControlDeps,
-  call: CallOf<PlatformTable["exportContent"]>,
-): Promise<DocumentStream> {
+const exportRange: Handle<ContentControlDeps, PlatformTable["exportContent"]> = async (deps, call) => {
   const { organizationId } = acting(call)
   const { from, to } = call.query
   await deps.content.settle(organizationId)
@@ -127,7 +182,7 @@ const exportedPerStep = 16
 async function* linesOf(
   { database, clock, content }: ContentControlDeps,
   organizationId: string,
-  { range, signal }: { readonly range: Omit<ContentRange, "after">; readonly signal: AbortSignal },
+  { range, signal }: { range: Omit<ContentRange, "after">; signal: AbortSignal },
 ): AsyncGenerator<string> {
   let after: ContentRange["after"] = null
   for (;;) {

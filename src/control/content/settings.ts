@@ -2,32 +2,45 @@
 import { explainPattern } from "../../base/redaction.ts"
 import {
   type ContentSettings,
-  type KeyContentSettings,
   defaultContentSettings,
+  type KeyContentSettings,
 } from "../../contract/content.ts"
-import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import type { CallOf, Handlers, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
+import { acting, change, type ControlDeps, difference, notFound } from "../audited-change.ts"
+import { checkVersion, etag } from "../to-wire.ts"
+import type { ContentCipher } from "../../store/content/cipher.ts"
 import { countContent } from "../../store/content/content.ts"
 import {
-  type DroppedContent,
-  type StoredContentSettings,
-  type StoredKeyContent,
   deleteKeyContent,
+  type DroppedContent,
   findContentSettings,
   findKeyContent,
   listDropped,
   listKeyContent,
   putContentSettings,
   putKeyContent,
+  type StoredContentSettings,
+  type StoredKeyContent,
 } from "../../store/content/settings.ts"
 import { findKey } from "../../store/keys.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import { findSet, findVersion } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { acting, change, difference, notFound } from "../audited-change.ts"
-import { checkVersion, etag } from "../etag.ts"
-import type { ContentControlDeps } from "./parts.ts"
+
+/** What the handlers of kept content need. */
+export interface ContentAccess {
+  readonly cipher: ContentCipher
+  /** What this gateway dropped and has not written to the store yet. */
+  dropped(organizationId: string): readonly DroppedContent[]
+  /** Resolves when what this gateway has answered an organization until now is stored, or cannot be. */
+  settle(organizationId: string): Promise<void>
+}
+
+export interface ContentControlDeps extends ControlDeps {
+  readonly content: ContentAccess
+}
 
 type Names = "getContentSettings" | "putContentSettings" | "getKeyContentSettings" | "putKeyContentSettings"
 type GivenSettings = CallOf<PlatformTable["putContentSettings"]>["body"]
@@ -52,10 +65,10 @@ export function contentSettingsHandlers(deps: ContentControlDeps): Pick<Handlers
   }
 }
 
-async function replaceSettings(
-  deps: ContentControlDeps,
-  call: CallOf<PlatformTable["putContentSettings"]>,
-): Promise<ContentSettings> {
+const replaceSettings: Handle<ContentControlDeps, PlatformTable["putContentSettings"]> = async (
+  deps,
+  call,
+) => {
   const { organizationId } = acting(call)
   const given = call.body
   checkKeys(deps, given.keep)
@@ -111,16 +124,14 @@ async function checkQuestionSet(sql: Sql, organizationId: string, reference: str
   throw new Fault(
     "invalid_body",
     `Cannot redact with ${reference}: there is no such question set or version`,
-    {
-      details: [{ path: "redact.question_set", message: "no such question set or version" }],
-    },
+    { details: [{ path: "redact.question_set", message: "no such question set or version" }] },
   )
 }
 
-async function replaceKeySettings(
-  deps: ContentControlDeps,
-  call: CallOf<PlatformTable["putKeyContentSettings"]>,
-): Promise<KeyContentSettings> {
+const replaceKeySettings: Handle<ContentControlDeps, PlatformTable["putKeyContentSettings"]> = async (
+  deps,
+  call,
+) => {
   const { organizationId } = acting(call)
   const { key_id } = call.params
   const { content } = call.body

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
-import { type Clock, ManualClock } from "../../base/clock.ts"
+import { type Clock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { insertBillingAccount } from "../../store/billing-accounts.ts"
 import { identityProviders, listSigningKeys } from "../../store/identity-providers.ts"

@@ -11,6 +11,7 @@ import type { Organization } from "../../store/organizations.ts"
 import type { Database } from "../../store/sql.ts"
 import { Refusal } from "./refusal.ts"
 import { type SigningKeys, signingAlgorithm } from "./signing-keys.ts"
+import { rateLimitOf } from "../key-limits.ts"
 
 /** Set in the header, so that no other JWT of ours or of an issuer can be taken for an access token. */
 const tokenType = "umw+jwt"
@@ -122,13 +123,8 @@ export function principalOf(
     organizationId: organization.deletedAt === null ? organization.id : null,
     role: "member",
     permissions: granted,
-    rateLimit: limitOf(organization),
+    rateLimit: rateLimitOf(organization),
   }
-}
-
-function limitOf({ rateLimitPerMinute, rateLimitBurst }: Organization): Principal["rateLimit"] {
-  if (rateLimitPerMinute === null) return null
-  return { requestsPerMinute: rateLimitPerMinute, burst: rateLimitBurst ?? rateLimitPerMinute }
 }
 
 /** A provider that was switched off elsewhere is known to be off within this time, whatever gets lost on the way. */

@@ -1,7 +1,7 @@
 /** The thread that compiles and runs policies, none of them for long. */
 import assert from "node:assert"
 import { Script } from "node:vm"
-import { servePeer } from "../../base/peer/connection.ts"
+import { servePeer } from "../../base/peer/serve.ts"
 import type { Handlers } from "../../base/peer/peer.ts"
 import {
   type Claims,

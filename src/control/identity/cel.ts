@@ -64,10 +64,7 @@ export type Claims = Readonly<Record<string, unknown>>
 
 /** The standard library and the string extension, with the given variables, which hold anything. */
 export const environmentWith = (...names: string[]) =>
-  celEnv({
-    variables: Object.fromEntries(names.map((name) => [name, CelScalar.DYN])),
-    funcs: strings,
-  })
+  celEnv({ variables: Object.fromEntries(names.map((name) => [name, CelScalar.DYN])), funcs: strings })
 
 const environment = environmentWith("assertion", "attribute")
 type Program = (bindings: { assertion: CelInput; attribute: CelInput }) => CelValue | Error

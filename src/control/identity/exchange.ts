@@ -21,7 +21,7 @@ import type { Handshake } from "./x509.ts"
 /** The caller is not known yet, so there is no rate limit of its own: this bounds what all of them can cost. */
 const runningMax = 256
 
-export interface TokenExchangeDeps extends ControlDeps, DecisionDeps {
+interface TokenExchangeDeps extends ControlDeps, DecisionDeps {
   readonly providers: KnownProviders
   readonly tokens: AccessTokens
   readonly log: Log
@@ -205,11 +205,7 @@ async function recordRefusal(
     known,
     request,
     limit,
-  }: {
-    readonly known: KnownProvider | null
-    readonly request: ExchangeRequest
-    readonly limit: ReturnType<typeof createRefusalLimit>
-  },
+  }: { known: KnownProvider | null; request: ExchangeRequest; limit: ReturnType<typeof createRefusalLimit> },
 ): Promise<void> {
   const turn = limit.take(known?.provider.id ?? unknownProvider)
   if (!turn) return

@@ -1,7 +1,7 @@
 /** Fetches JSON from an address that a customer chose: HTTPS only, no redirects, no private addresses, bounded in size and time. */
 import type { Readable } from "node:stream"
 import { Agent, request } from "undici"
-import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/public-address.ts"
+import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/addresses.ts"
 import { Refusal } from "./refusal.ts"
 
 const bytesMax = 1024 * 1024

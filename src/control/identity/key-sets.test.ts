@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { createKeySets } from "./key-sets.ts"
 import { Refusal } from "./refusal.ts"
 

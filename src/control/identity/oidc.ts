@@ -40,7 +40,7 @@ export async function verifyOidcToken(
   const expires = checkTimes(payload, nowMs / 1000)
   return {
     claims: payload,
-    expiresMs: (expires + leewaySeconds) * 1000,
+    expiresMs: expires * 1000,
     subject: payload.sub ?? null,
   }
 }

@@ -19,12 +19,11 @@ import {
 } from "../../store/identity-providers.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
 import { type ControlDeps, acting } from "../audited-change.ts"
-import { checkVersion } from "../etag.ts"
 import { given, handlersOf, resource } from "../resource.ts"
 import type { CelPool } from "./cel-pool.ts"
 import { refuseOpenPolicy } from "./public-issuers.ts"
 import { checkProvider } from "./validation.ts"
-import { toWire } from "../to-wire.ts"
+import { checkVersion, toWire } from "../to-wire.ts"
 
 interface ProviderDeps extends ControlDeps {
   readonly cel: CelPool

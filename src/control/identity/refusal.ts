@@ -10,7 +10,7 @@ export class Refusal extends Error {
 /** A token or certificate that was checked. */
 export interface Assertion {
   readonly claims: Readonly<Record<string, unknown>>
-  /** Unix milliseconds after which it is worth nothing, leeway included. */
+  /** Unix milliseconds after which it is worth nothing. */
   readonly expiresMs: number
   /** What the audit log calls the workload. */
   readonly subject: string | null

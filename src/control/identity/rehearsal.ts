@@ -23,12 +23,12 @@ export function rehearsalHandlers(
 }
 
 /** One of the two. */
-export interface RehearsalInput {
+interface RehearsalInput {
   readonly subject_token?: string | undefined
   readonly certificate_chain?: string | undefined
 }
 
-export async function rehearse(
+async function rehearse(
   deps: DecisionDeps,
   provider: IdentityProvider,
   given: RehearsalInput,

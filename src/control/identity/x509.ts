@@ -36,7 +36,7 @@ export interface Handshake {
 export function verifyHandshake(
   handshake: Handshake,
   config: X509Config,
-  { cacheKey, nowMs }: { readonly cacheKey: string; readonly nowMs: number },
+  { cacheKey, nowMs }: { cacheKey: string; nowMs: number },
 ): Assertion {
   const { authorized, chain } = handshake
   const [leaf, ...issuers] = chain

@@ -1,6 +1,6 @@
 /** The operator's endpoints about money. */
 import { centsExact, fromCents, type Ticks } from "../../base/money.ts"
-import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
+import type { CallOf, Handlers, OutputOf, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { BillingOperatorTable } from "../../contract/operator.ts"
 import {
@@ -50,7 +50,7 @@ export function billingOperatorHandlers(deps: BillingOperatorDeps): Handlers<Tab
     adjustAccount: async (call) => await enter(deps, "adjustment", call),
     async listLedger({ query: { account, limit, cursor } }) {
       const id = await accountOf(deps.database, account)
-      const page = await pageLedger(deps.database, id, { limit, cursor })
+      const page = await pageLedger(deps.database, { billingAccountId: id, kinds: "all" }, { limit, cursor })
       return { billing_account_id: id, entries: page.items.map(viewEntry), next_cursor: page.nextCursor }
     },
     setAccount: async (call) => await set(deps, call),
@@ -96,16 +96,13 @@ async function enter(
 /** The named account, that of the named organization, or the only one there is. */
 async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
   if (named !== undefined) {
-    const id = await text.first(
-      sql,
-      "SELECT id FROM billing_accounts WHERE id = $1 UNION SELECT billing_account_id FROM organizations WHERE id = $1",
-      [named],
-    )
+    const id = await text.first(sql)`SELECT id FROM billing_accounts WHERE id = ${named}
+      UNION SELECT billing_account_id FROM organizations WHERE id = ${named}`
     if (id === null || !(await findBillingAccount(sql, id)))
       throw new Fault("not_found", `Cannot find the billing account ${named}`)
     return id
   }
-  const [only, another] = await text.all(sql, "SELECT id FROM billing_accounts ORDER BY id LIMIT 2")
+  const [only, another] = await text.all(sql)`SELECT id FROM billing_accounts ORDER BY id LIMIT 2`
   if (only === undefined)
     throw new Fault("not_found", "Cannot find a billing account: start the server once first")
   if (another !== undefined)
@@ -120,7 +117,7 @@ async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
 async function auditAccount(
   { sql, audit }: ChangeScope,
   action: string,
-  { id, views }: { readonly id: string; readonly views: AuditedViews },
+  { id, views }: { id: string; views: AuditedViews },
 ): Promise<void> {
   const organizations = await listOrganizationsOfBillingAccount(sql, id)
   for (const { id: organizationId } of organizations.toReversed())
@@ -130,10 +127,7 @@ async function auditAccount(
 const shown = ({ provider, mode }: BillingAccount): { provider: string; mode: string } => ({ provider, mode })
 
 /** Another provider does not have the account yet: it is provisioned in the background, and a payment method is entered there. */
-async function set(
-  deps: ControlDeps,
-  call: CallOf<Table["setAccount"]>,
-): Promise<OutputOf<Table["setAccount"]>> {
+const set: Handle<ControlDeps, Table["setAccount"]> = async (deps, call) => {
   const { account, mode, provider } = call.body
   return await change(deps, call, async (scope) => {
     const { sql, now, invalidate } = scope
@@ -147,12 +141,7 @@ async function set(
         ...(mode === "postpaid" ? { autoRefillEnabled: false, lowBalanceWarningCents: null } : {}),
         ...(provider === undefined || provider === before.provider
           ? {}
-          : {
-              provider,
-              providerCustomerId: null,
-              paymentMethodId: null,
-              paymentMethodDescription: null,
-            }),
+          : { provider, providerCustomerId: null, paymentMethodId: null, paymentMethodDescription: null }),
       },
       now,
     )
@@ -218,10 +207,7 @@ function problemsOf(check: LedgerCheck): string[] {
 }
 
 /** Gives up the holds of a gateway that will not come back; what its journal still holds is lost with it. */
-async function release(
-  deps: ControlDeps,
-  call: CallOf<Table["releaseGateway"]>,
-): Promise<OutputOf<Table["releaseGateway"]>> {
+const release: Handle<ControlDeps, Table["releaseGateway"]> = async (deps, call) => {
   const { gateway } = call.body
   return await change(deps, call, async (scope) => {
     const released = await releaseGateway(scope.sql, gateway)
@@ -229,10 +215,7 @@ async function release(
     for (const { billingAccountId, heldTicks } of released)
       await auditAccount(scope, "billing.lease_released", {
         id: billingAccountId,
-        views: {
-          before: null,
-          after: { gateway, released_cents: centsExact(heldTicks) },
-        },
+        views: { before: null, after: { gateway, released_cents: centsExact(heldTicks) } },
       })
     const cents = centsExact(released.reduce((sum, { heldTicks }) => sum + heldTicks, 0n))
     return { gateway, released_cents: cents }

@@ -3,9 +3,10 @@ import type { Clock } from "../../base/clock.ts"
 import type { Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EventOperatorTable } from "../../contract/operator.ts"
+import type { EventBatch } from "../../store/events/batch.ts"
 import { EventEngineError } from "../../store/events/engine.ts"
 import type { Events } from "../../store/events/events.ts"
-import { sumUsage } from "../../store/events/ledger-usage.ts"
+import { sumUsage } from "../../store/usage.ts"
 import type { ChargedSum } from "../../store/events/upkeep.ts"
 import type { Database } from "../../store/sql.ts"
 
@@ -15,6 +16,8 @@ export interface EventOperatorDeps {
   readonly retentionDays: number
   /** Null where no engine is available. */
   readonly events: Events | null
+  /** Gives other gateways what is imported, where each keeps events of its own. */
+  readonly share?: ((batch: EventBatch) => Promise<void>) | undefined
   /** Puts what was used until now into the events and into the ledger, where a gateway runs. */
   settle(): Promise<void>
 }
@@ -27,7 +30,7 @@ type Verdict = OutputOf<EventOperatorTable["verifyEvents"]>
 export function eventOperatorHandlers(deps: EventOperatorDeps): Handlers<EventOperatorTable> {
   return {
     getEventHoldings: async () => await eventsOf(deps).ask("holdings", null),
-    importEvents: async ({ body }) => await told(eventsOf(deps).ask("import", body)),
+    importEvents: async ({ body }) => await told(eventsOf(deps).import(body.file, deps.share)),
     async exportEvents({ body: { file, organization, from, to } }) {
       const events = eventsOf(deps)
       await deps.settle()
@@ -53,7 +56,7 @@ export function eventOperatorHandlers(deps: EventOperatorDeps): Handlers<EventOp
 /** Days that are kept whole: older ones may be partly pruned, and their charges are not to be missed. */
 async function verify(
   deps: EventOperatorDeps,
-  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+  { from, to }: { from?: string | undefined; to?: string | undefined },
 ): Promise<Verdict> {
   const events = eventsOf(deps)
   await deps.settle()

@@ -1,5 +1,5 @@
 /** The operator's endpoints about organizations, their virtual models and users. */
-import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
+import type { Handlers, OutputOf, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { OperatorTable } from "../../contract/operator.ts"
 import { verifyAudit } from "../../store/audit.ts"
@@ -19,9 +19,19 @@ import { changeOrganization, insertOwned } from "../organizations.ts"
 import { given } from "../resource.ts"
 import { toPolicy } from "../session-list.ts"
 import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
-import { listVirtualModels } from "../../store/virtual-models.ts"
-import { lockAll, removeVirtualModel, requireRule, saveVirtualModel, toView } from "../virtual-models.ts"
-import { revokeSessionsOfUser } from "../../store/sessions.ts"
+import { listVirtualModels } from "../../store/organization-snapshot.ts"
+import type { ModelConnector } from "../connected-models.ts"
+import {
+  lockAll,
+  refuseUndecided,
+  removeVirtualModel,
+  requireRule,
+  saveVirtualModel,
+  toView,
+} from "../virtual-models.ts"
+import { deletePasskeys } from "../../store/passkeys.ts"
+import { deleteSecondFactor } from "../../store/second-factors.ts"
+import { endOneTimeLinks, revokeSessionsOfUser } from "../../store/sessions.ts"
 import type { Catalog } from "../../base/catalog.ts"
 import type { RateLimit } from "../../contract/access.ts"
 
@@ -66,20 +76,13 @@ const Listed = row({
 })
 
 function listOrganizations({ database }: OperatorDeps): Promise<RowOf<typeof Listed>[]> {
-  return Listed.all(
-    database,
-    `SELECT o.id, o.name, o.billing_account_id, o.is_personal,
-       (SELECT count(*) FROM memberships m WHERE m.organization_id = o.id) AS members
-     FROM organizations o WHERE o.deleted_at IS NULL ORDER BY o.id DESC LIMIT $1`,
-    [organizationsListedMax],
-  )
+  return Listed.all(database)`SELECT o.id, o.name, o.billing_account_id, o.is_personal,
+      (SELECT count(*) FROM memberships m WHERE m.organization_id = o.id) AS members
+    FROM organizations o WHERE o.deleted_at IS NULL ORDER BY o.id DESC LIMIT ${organizationsListedMax}`
 }
 
 /** Creates the owner too where no user has the address, and then returns a link for the first sign-in. */
-async function createOrganization(
-  deps: OperatorDeps,
-  call: CallOf<OperatorTable["openOrganization"]>,
-): Promise<OutputOf<OperatorTable["openOrganization"]>> {
+const createOrganization: Handle<OperatorDeps, OperatorTable["openOrganization"]> = async (deps, call) => {
   const { name, owner, billing_account } = call.body
   const id = deps.ids.next("org")
   return await change(deps, call, async (scope) => {
@@ -88,15 +91,13 @@ async function createOrganization(
     const user = known ?? (await newUser(sql, deps, { email: owner, now }))
     const billingAccountId =
       billing_account ??
-      (await openAccount(
-        sql,
-        { email: owner, provider: deps.provider ?? "local", startingCredit: true },
-        { now, ids: deps.ids },
-      ))
+      (await openAccount(sql, { email: owner, provider: deps.provider ?? "local" }, { now, ids: deps.ids }))
     if (!(await findBillingAccount(sql, billingAccountId)))
       throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
     await insertOwned(scope, { id, name, billingAccountId, userId: user.id })
-    const link = known ? null : (await createOneTimeLink(sql, user.id, now)).link
+    const link = known
+      ? null
+      : (await createOneTimeLink(sql, { userId: user.id, purpose: "sign_in" }, now)).link
     return {
       id,
       name,
@@ -111,17 +112,14 @@ async function createOrganization(
 async function newUser(
   sql: Sql,
   { ids }: OperatorDeps,
-  { email, now }: { readonly email: string; readonly now: Date },
+  { email, now }: { email: string; now: Date },
 ): Promise<User> {
   const user = await insertUser(sql, { id: ids.next("usr"), email, createdAt: now, updatedAt: now })
   if (user) return user
   throw new Fault("conflict", `Cannot make the user ${email}: someone else does at this moment; try again`)
 }
 
-async function changeLimits(
-  deps: OperatorDeps,
-  call: CallOf<OperatorTable["limitOrganization"]>,
-): Promise<OutputOf<OperatorTable["limitOrganization"]>> {
+const changeLimits: Handle<OperatorDeps, OperatorTable["limitOrganization"]> = async (deps, call) => {
   const { organizationId: id } = acting(call)
   const { requests_per_minute, burst, regions } = call.body
   const fields = given({
@@ -135,10 +133,7 @@ async function changeLimits(
   })
 }
 
-async function changeSso(
-  deps: OperatorDeps,
-  call: CallOf<OperatorTable["changeSingleSignOn"]>,
-): Promise<OutputOf<OperatorTable["changeSingleSignOn"]>> {
+const changeSso: Handle<OperatorDeps, OperatorTable["changeSingleSignOn"]> = async (deps, call) => {
   const { organizationId: id } = acting(call)
   const { email_domains, groups, role, required } = call.body
   const fields = given({
@@ -154,10 +149,7 @@ async function changeSso(
 }
 
 /** Keys still authenticate and find nothing. The organization's texts, in question sets, kept content and files, are deleted. */
-async function endOrganization(
-  deps: OperatorDeps,
-  call: CallOf<OperatorTable["deleteOrganization"]>,
-): Promise<void> {
+const endOrganization: Handle<OperatorDeps, OperatorTable["deleteOrganization"]> = async (deps, call) => {
   const { organizationId: id } = acting(call)
   await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const ended = await deleteOrganization(sql, id, now)
@@ -180,11 +172,8 @@ async function verifyAuditLogs(
   { database }: OperatorDeps,
   organization: string | undefined,
 ): Promise<OutputOf<OperatorTable["verifyAuditLogs"]>> {
-  const ids = await text.all(
-    database,
-    "SELECT id FROM organizations WHERE $1::text IS NULL OR id = $1 ORDER BY id",
-    [organization ?? null],
-  )
+  const ids = await text.all(database)`SELECT id FROM organizations
+    WHERE ${organization ?? null}::text IS NULL OR id = ${organization ?? null} ORDER BY id`
   const findings: OutputOf<OperatorTable["verifyAuditLogs"]> = []
   for (const id of ids) {
     const verdict = await verifyAudit(database, id)
@@ -211,6 +200,7 @@ export function virtualModelOperatorHandlers(
       const { name, ...fields } = call.body
       const rule = requireRule(fields)
       const catalog = await deps.catalog()
+      await refuseUndecided({ ...deps, catalog }, organizationId, { name, rule })
       return await change(deps, call, async (scope) => {
         const given = { organizationId, name, rule, createdBy: null }
         return toView(await saveVirtualModel({ ids: deps.ids, catalog }, scope, given))
@@ -250,18 +240,16 @@ export function userOperatorHandlers(deps: OperatorDeps): Pick<Handlers<Operator
     listUsers: async () =>
       await ListedUser.all(
         deps.database,
-        `SELECT u.id, u.email, u.name, u.password_hash IS NOT NULL AS has_password,
-           (SELECT count(*) FROM memberships m WHERE m.user_id = u.id) AS organizations
-         FROM users u ORDER BY u.id DESC LIMIT $1`,
-        [usersListedMax],
-      ),
+      )`SELECT u.id, u.email, u.name, u.password_hash IS NOT NULL AS has_password,
+          (SELECT count(*) FROM memberships m WHERE m.user_id = u.id) AS organizations
+        FROM users u ORDER BY u.id DESC LIMIT ${usersListedMax}`,
     createSignInLink: async (call) => await makeLink(deps, call),
     resetPassword: async (call) => await resetPassword(deps, call),
   }
 }
 
 /** Without an address, for the first user. The password and the sessions stay as they are. */
-async function makeLink(deps: OperatorDeps, call: CallOf<OperatorTable["createSignInLink"]>): Promise<Link> {
+const makeLink: Handle<OperatorDeps, OperatorTable["createSignInLink"]> = async (deps, call) => {
   const { email } = call.body
   return await change(deps, call, async (scope) => {
     const { sql } = scope
@@ -274,17 +262,17 @@ async function makeLink(deps: OperatorDeps, call: CallOf<OperatorTable["createSi
   })
 }
 
-/** The old password and every session end; the link signs in once, and the user then sets a new password. */
-async function resetPassword(
-  deps: OperatorDeps,
-  call: CallOf<OperatorTable["resetPassword"]>,
-): Promise<OutputOf<OperatorTable["resetPassword"]>> {
+/** The old password, the second factor, passkeys and every session end; the link signs in once, and the user then sets a new password. */
+const resetPassword: Handle<OperatorDeps, OperatorTable["resetPassword"]> = async (deps, call) => {
   const { email } = call.body
   return await change(deps, call, async (scope) => {
     const { sql, now, invalidate } = scope
     const user = await findUserByEmail(sql, email)
     if (!user) throw new Fault("not_found", `Cannot find a user with the address ${email}`)
     await updateUser(sql, user.id, { passwordHash: null }, now)
+    await endOneTimeLinks(sql, user.id)
+    await deleteSecondFactor(sql, user.id)
+    await deletePasskeys(sql, user.id)
     const ended = await revokeSessionsOfUser(sql, user.id, now)
     for (const { id } of ended) invalidate({ table: "sessions", id })
     const link = await linkFor(deps, scope, user)
@@ -294,13 +282,15 @@ async function resetPassword(
 }
 
 async function linkFor(deps: OperatorDeps, { sql, now }: ChangeScope, { id, email }: User): Promise<Link> {
-  const { link, expiresAt } = await createOneTimeLink(sql, id, now)
+  const { link, expiresAt } = await createOneTimeLink(sql, { userId: id, purpose: "sign_in" }, now)
   return { id, email, link, url: signInAddress(deps, link), expires_at: expiresAt.toISOString() }
 }
 
 export interface OperatorDeps extends ControlDeps {
   /** Read when an endpoint needs it: without a running server that takes a moment. */
   catalog(): Promise<Catalog>
+  /** Asks models at other servers what they can; null where no server runs. */
+  readonly connector: Pick<ModelConnector, "whyUndecided"> | null
   /** Who moves money in for new billing accounts. */
   readonly provider: string
   /** What organizations without a limit of their own have. */
@@ -310,5 +300,5 @@ export interface OperatorDeps extends ControlDeps {
 }
 
 /** Where a one-time link signs in. In the fragment, which browsers do not send: it reaches no log of a proxy. */
-export const signInAddress = (deps: Pick<OperatorDeps, "publicUrl">, link: string): string =>
+const signInAddress = (deps: Pick<OperatorDeps, "publicUrl">, link: string): string =>
   `${deps.publicUrl().replace(/\/$/, "")}/sign-in#link=${link}`

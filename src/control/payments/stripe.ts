@@ -67,9 +67,7 @@ async function asking<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     throw new Fault(
       "payment_provider_failed",
       "Cannot ask the payment provider: it did not answer or refused",
-      {
-        cause,
-      },
+      { cause },
     )
   }
 }
@@ -208,7 +206,7 @@ async function find(stripe: Stripe, request: FindRequest): Promise<ChargeOutcome
 function readEvent(
   stripe: Stripe,
   webhookSecret: string | undefined,
-  { body, signature }: { readonly body: Uint8Array; readonly signature: string | null },
+  { body, signature }: { body: Uint8Array; signature: string | null },
 ): PaymentEvent {
   if (!webhookSecret)
     throw new Fault("invalid_signature", "Cannot take the event: no webhook secret is configured")

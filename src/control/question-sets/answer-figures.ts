@@ -16,11 +16,11 @@ export function figuresOf(sums: readonly AnswerSums[]): Figures {
   const histogram = Array.from({ length: confidenceBins }, (_, bin) =>
     total(sums, (one) => one.bins[bin] ?? 0),
   )
-  const weighted = histogram.reduce((sum, count, bin) => sum + count * ((bin + 0.5) / confidenceBins), 0)
   return {
     rows,
     abstained: total(sums, (one) => (one.abstained ? one.rows : 0)),
-    mean_confidence: rows === 0 ? null : weighted / rows,
+    // Sums of many numbers round: a mean stays within what a confidence can be.
+    mean_confidence: rows === 0 ? null : Math.min(1, total(sums, (one) => one.confidence) / rows),
     confidence_histogram: histogram,
   }
 }
@@ -47,7 +47,7 @@ export function driftOf(sums: readonly AnswerSums[], reference: readonly AnswerS
 const keyOf = ({ abstained, answer }: AnswerSums): string => (abstained ? "" : `=${answer}`)
 
 /** The most frequent answers have a place of their own, all others share one. */
-export const answersShownMax = 20
+const answersShownMax = 20
 
 interface Buckets {
   readonly lengthMs: number

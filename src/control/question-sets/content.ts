@@ -1,14 +1,16 @@
 /** The content of a version: checked, and compared with another. */
 import type { Catalog } from "../../base/catalog.ts"
 import { findRuleFlaw } from "../../base/evidence-rules.ts"
-import { VirtualModelError, checkVirtual, isVirtual } from "../../base/virtual-models.ts"
+import { checkVirtual, isVirtual, VirtualModelError } from "../../base/virtual-models.ts"
 import { problemsMax } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
-import { sorted } from "../../store/question-sets/content.ts"
-import type { Sql } from "../../store/sql.ts"
-import { listVirtualModels } from "../../store/virtual-models.ts"
+import type { ControlDeps } from "../audited-change.ts"
+import type { ContentAccess } from "../content/settings.ts"
 import { findAmong } from "../virtual-models.ts"
+import { listVirtualModels } from "../../store/organization-snapshot.ts"
+import { sorted } from "../../store/question-sets/sets.ts"
+import type { Sql } from "../../store/sql.ts"
 
 /** What was taught stays with a question that is still asked in the same words of the same model. */
 export function keepArtefacts(
@@ -100,7 +102,7 @@ async function decides(catalog: Catalog, sql: Sql, organizationId: string, name:
   }
 }
 
-export interface ContentChange {
+interface ContentChange {
   readonly path: string
   readonly before: unknown
   readonly after: unknown
@@ -145,3 +147,12 @@ function orderChange(before: readonly SetQuestion[], after: readonly SetQuestion
 
 const namesAlsoIn = (questions: readonly SetQuestion[], others: readonly SetQuestion[]): string[] =>
   questions.map(({ name }) => name).filter((name) => others.some((other) => other.name === name))
+
+/** What the handlers of question sets are made of. */
+export interface QuestionSetDeps extends ControlDeps {
+  /** Encrypts the texts of examples. */
+  readonly content: Pick<ContentAccess, "cipher">
+  readonly catalog: Catalog
+  /** The address of this installation, where editors find the schema of a file. */
+  publicUrl(): string
+}

@@ -1,5 +1,5 @@
 /** Examples of a question set: added row by row or from a file, checked, compared with what is known. */
-import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import type { CallOf, Handlers, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type SetQuestion, questionSetLimits } from "../../contract/question-sets/content.ts"
 import {
@@ -7,13 +7,16 @@ import {
   type Example as WireExample,
   addedRowsListedMax,
   type exampleTable,
+  type Label,
 } from "../../contract/question-sets/examples.ts"
-import { rowHash, splitOf } from "../../scoring/teach/question.ts"
+import { splitOf } from "../../scoring/teach/question.ts"
+import { rowHash } from "../../scoring/teach/row-hash.ts"
 import { lockOrganization } from "../../store/organizations.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
 import {
   type Example,
   deleteCase,
+  type TeacherLabels,
+  decodeTeacherLabels,
   deleteExample,
   findExample,
   findExamplesByHash,
@@ -22,25 +25,31 @@ import {
   pageExamples,
   putCase,
   updateExample,
+  updateTeacherLabels,
   openInput,
   sealInput,
+  decodeLabels,
+  type Labels,
 } from "../../store/question-sets/examples.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
-import { type QuestionSet, countRows, measureRows } from "../../store/question-sets/sets.ts"
+import { checkStorage, countRows, decodeContent, type QuestionSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
-import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
-import type { QuestionSetDeps } from "./parts.ts"
+import { BadLabel, readLabels } from "./labels.ts"
+import type { QuestionSetDeps } from "./content.ts"
 import { type UploadFormat, readUpload } from "./upload.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
+import { excerptOf, search } from "../search.ts"
 
-export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleTable> {
+type Table = typeof exampleTable
+
+export function exampleHandlers(deps: QuestionSetDeps): Handlers<Table> {
   const { database } = deps
   const { cipher } = deps.content
   return {
     async listQuestionSetExamples(call) {
       const set = await readSet(database, acting(call).membership, call.params.set_id)
-      return toList(await pageExamples(database, set.id, call.query), (example) => toExample(cipher, example))
+      return await listExamples(deps, set.id, call)
     },
     addQuestionSetExamples: async (call) => {
       const { rows, replace } = call.body
@@ -82,8 +91,32 @@ export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleT
   }
 }
 
+const searchedPerStep = 100
+
+async function listExamples(
+  { database, content: { cipher } }: QuestionSetDeps,
+  setId: string,
+  { query, request }: CallOf<Table["listQuestionSetExamples"]>,
+): Promise<{ data: WireExample[]; next_cursor: string | null }> {
+  const { text, split } = query
+  if (text === undefined)
+    return toList(await pageExamples(database, setId, query), (example) => toExample(cipher, example))
+  const page = await search(query, {
+    stepRows: searchedPerStep,
+    read: async (step) => await pageExamples(database, setId, { ...step, split }),
+    cursorOf: ({ id }) => id,
+    match: (example) => {
+      const shown = toExample(cipher, example)
+      const found = excerptOf(shown.input, text) === null ? null : shown
+      return { found, characters: shown.input.length }
+    },
+    signal: request.signal,
+  })
+  return { data: page.items, next_cursor: page.nextCursor }
+}
+
 type SetCall = Pick<
-  CallOf<(typeof exampleTable)["addQuestionSetExamples"]>,
+  CallOf<Table["addQuestionSetExamples"]>,
   "principal" | "membership" | "params" | "request" | "idempotency"
 >
 
@@ -92,6 +125,8 @@ interface GivenRow {
   readonly row: number
   readonly input: string
   readonly labels: Readonly<Record<string, unknown>>
+  /** The model whose answers the labels are; without one they are a person's. */
+  readonly teacher?: string | undefined
 }
 
 /** A growing report; lists are cut, counts are not. */
@@ -157,13 +192,17 @@ interface KnownRow {
   /** Null for a row of this request. */
   readonly id: string | null
   readonly labels: Labels
+  readonly teacherLabels: TeacherLabels
 }
 
 async function knownRows(sql: Sql, setId: string, rows: readonly GivenRow[]): Promise<Map<string, KnownRow>> {
   const hashes = rows.map(({ input }) => rowHash(input))
   const examples = await findExamplesByHash(sql, setId, hashes)
   return new Map(
-    examples.map(({ id, inputHash, labels }) => [inputHash, { id, labels: decodeLabels(labels) }]),
+    examples.map(({ id, inputHash, labels, teacherLabels }) => [
+      inputHash,
+      { id, labels: decodeLabels(labels), teacherLabels: decodeTeacherLabels(teacherLabels) },
+    ]),
   )
 }
 
@@ -171,31 +210,49 @@ interface Adding {
   readonly questions: readonly SetQuestion[]
   readonly known: Map<string, KnownRow>
   /** By hash of the text: what is to be inserted or updated. */
-  readonly changed: Map<string, KnownRow & { readonly input: string }>
+  readonly changed: Map<string, KnownRow & { readonly input: string; readonly hasPeoples: boolean }>
   readonly isReplacing: boolean
   readonly report: Report
 }
 
-function addRow({ row, input, labels: given }: GivenRow, adding: Adding): void {
+function addRow({ row, input, labels: given, teacher }: GivenRow, adding: Adding): void {
   const { known, changed, isReplacing, report } = adding
   const labels = labelsOf(row, given, adding)
   if (!labels) return
   const hash = rowHash(input)
   const before = known.get(hash)
-  const conflicts = before ? conflictsOf(before, labels) : []
+  // A teacher contradicts no person: its answers stand beside people's labels, and a newer one replaces an older.
+  const conflicts = before && teacher === undefined ? conflictsOf(before, labels) : []
   for (const [question, old, now] of conflicts)
     report.contradict({ row, id: before?.id ?? null, question, before: old, now })
   if (conflicts.length > 0 && !isReplacing) return
-  const merged = { ...before?.labels, ...labels }
-  if (before && JSON.stringify(merged) === JSON.stringify(before.labels)) {
+  const merged = mergeLabels(before, labels, teacher)
+  if (before && JSON.stringify(merged) === JSON.stringify(mergeLabels(before, {}, undefined))) {
     report.duplicates++
     return
   }
   if (!before) report.added++
   else if (before.id !== null && !changed.has(hash)) report.updated++
-  const after = { id: before?.id ?? null, input, labels: merged }
+  const hasPeoples = teacher === undefined || changed.get(hash)?.hasPeoples === true
+  const after = { id: before?.id ?? null, input, ...merged, hasPeoples }
   known.set(hash, after)
   changed.set(hash, after)
+}
+
+function mergeLabels(
+  before: KnownRow | undefined,
+  labels: Labels,
+  model: string | undefined,
+): Pick<KnownRow, "labels" | "teacherLabels"> {
+  if (model === undefined)
+    return { labels: { ...before?.labels, ...labels }, teacherLabels: before?.teacherLabels ?? {} }
+  const answers = Object.entries(labels).map(
+    ([name, label]) => [name, { label, model, confidence: null, cost_usd: null }] as const,
+  )
+  return {
+    labels: before?.labels ?? {},
+    teacherLabels: { ...before?.teacherLabels, ...Object.fromEntries(answers) },
+  }
 }
 
 function labelsOf(row: number, given: GivenRow["labels"], { questions, report }: Adding): Labels | null {
@@ -231,7 +288,7 @@ async function store(
     )
   await insertExamples(
     sql,
-    fresh.map(([inputHash, { input, labels }]) => {
+    fresh.map(([inputHash, { input, labels, teacherLabels, hasPeoples }]) => {
       const place = { id: ids.next("ex"), setId: set.id }
       return {
         ...place,
@@ -239,21 +296,22 @@ async function store(
         inputHash,
         split: splitOf(inputHash),
         labels: JSON.stringify(labels),
-        source: "added",
+        teacherLabels: JSON.stringify(teacherLabels),
+        source: hasPeoples ? "added" : "teacher",
         createdAt: now,
         updatedAt: now,
       }
     }),
   )
-  for (const { id, labels } of changed.values())
-    if (id !== null) await updateExample(sql, id, JSON.stringify(labels), now)
+  for (const { id, labels, teacherLabels, hasPeoples } of changed.values()) {
+    if (id === null) continue
+    await updateTeacherLabels(sql, id, teacherLabels)
+    if (hasPeoples) await updateExample(sql, id, JSON.stringify(labels), now)
+  }
   await checkStorage(sql, set, "examples")
 }
 
-async function upload(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof exampleTable)["uploadQuestionSetExamples"]>,
-): Promise<AddedRows> {
+const upload: Handle<QuestionSetDeps, Table["uploadQuestionSetExamples"]> = async (deps, call) => {
   const { membership, organizationId } = acting(call)
   // Before a thread works on it: whose set it is.
   const set = await readSet(deps.database, membership, call.params.set_id)
@@ -271,10 +329,7 @@ async function upload(
   return await addRows(deps, call, rows, call.query.replace === "true", report)
 }
 
-async function relabel(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof exampleTable)["updateQuestionSetExample"]>,
-): Promise<WireExample> {
+const relabel: Handle<QuestionSetDeps, Table["updateQuestionSetExample"]> = async (deps, call) => {
   const { membership, organizationId } = acting(call)
   return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, organizationId)
@@ -292,16 +347,12 @@ async function relabel(
     const after = await updateExample(sql, before.id, merged, now)
     if (!after) throw notFound("example")
     await checkStorage(sql, set, "labels")
-    const shown = (example: Example) => ({ id: example.id, labels: decodeLabels(example.labels) })
-    await audit("question_set.example.update", set, { before: shown(before), after: shown(after) })
+    await audit("question_set.example.update", set, { before: audited(before), after: audited(after) })
     return toExample(deps.content.cipher, after)
   })
 }
 
-async function freeze(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof exampleTable)["addQuestionSetCases"]>,
-): Promise<{ added: number; updated: number }> {
+const freeze: Handle<QuestionSetDeps, Table["addQuestionSetCases"]> = async (deps, call) => {
   const { membership, organizationId } = acting(call)
   return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, organizationId)
@@ -344,39 +395,18 @@ export function readOrRefuse(
   }
 }
 
-// Written by the functions above.
-export const decodeLabels = (text: string): Labels => JSON.parse(text)
+const audited = ({ id, labels }: Example) => ({ id, labels: decodeLabels(labels) })
 
 function toExample(cipher: ContentCipher, example: Example): WireExample {
-  const { id, labels, split, source, createdAt, updatedAt } = example
+  const { id, labels, teacherLabels, split, source, createdAt, updatedAt } = example
   return {
     id,
     input: openInput(cipher, example),
     labels: decodeLabels(labels),
+    teacher_labels: decodeTeacherLabels(teacherLabels),
     split,
     source,
     created_at: createdAt.toISOString(),
     updated_at: updatedAt.toISOString(),
   }
-}
-
-/** Called after the rows were written, under a lock on the organization: the transaction takes them back. */
-export async function checkStorage(
-  sql: Sql,
-  { organizationId }: QuestionSet,
-  what: "examples" | "cases" | "labels",
-): Promise<void> {
-  const { rows, bytes } = await measureRows(sql, organizationId)
-  const { organizationRowsMax, organizationRowBytesMax } = questionSetLimits
-  const would = `Cannot add the ${what}: the question sets of the organization would hold`
-  if (rows > organizationRowsMax)
-    throw new Fault(
-      "conflict",
-      `${would} ${rows} examples and cases; at most ${organizationRowsMax} are kept`,
-    )
-  if (bytes > organizationRowBytesMax)
-    throw new Fault(
-      "conflict",
-      `${would} ${bytes} bytes of examples and cases; at most ${organizationRowBytesMax} are kept`,
-    )
 }

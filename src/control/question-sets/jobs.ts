@@ -1,31 +1,36 @@
 /** Jobs of question sets: started, read and cancelled here; gateways run them. And what they leave behind. */
+import { usdText } from "../../base/money.ts"
 import type { Membership, Principal } from "../../contract/access.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Artefact, SetJob, jobTable } from "../../contract/question-sets/jobs.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
-import type { BeforeAndAfter, Figures, TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import { type BeforeAndAfter, type Figures, readArtefact } from "../../scoring/teach/artefact.ts"
 import { riskCoverage } from "../../scoring/teach/promise.ts"
 import {
   type Job,
+  type ListedJob,
   cancelJob,
   findJob,
   pageJobs,
-  reportShadow,
+  listShadowCells,
   countOpenJobs,
   insertJob,
 } from "../../store/question-sets/jobs.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
+import { listCascadeDays, shadowDays } from "../../store/cascade-days.ts"
 import { sealInput } from "../../store/question-sets/examples.ts"
 import {
-  type Artefact as StoredArtefact,
-  type QuestionSet,
   countRows,
+  decodeContent,
   listArtefacts,
+  type QuestionSet,
+  type Artefact as StoredArtefact,
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, type ControlDeps, acting, change, notFound, toList } from "../audited-change.ts"
-import type { QuestionSetDeps } from "./parts.ts"
+import { checkModel, type QuestionSetDeps } from "./content.ts"
+import { toWire } from "../to-wire.ts"
+import { shadowReport } from "./shadow-report.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
 export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
@@ -65,6 +70,18 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
         return { version: number, question, count, candidates_max, texts: stored }
       })
     },
+    distilQuestionSet: async (call) => {
+      const { model, questions = null, budget_usd, texts } = call.body
+      return await start(deps, call, "distil", async (set, { sql }, id) => {
+        const { number, content } = await readVersion(sql, set, call.body.version)
+        for (const name of questions ?? []) questionOf(decodeContent(content), name)
+        await checkModel(deps.catalog, sql, set.organizationId, model)
+        const stored = texts
+          ? sealInput(deps.content.cipher, { id, setId: set.id }, JSON.stringify(texts))
+          : null
+        return { version: number, model, questions, budget_usd, texts: stored }
+      })
+    },
     async listQuestionSetJobs(call) {
       const set = await readSet(database, acting(call).membership, call.params.set_id)
       return toList(await pageJobs(database, set.id, call.query), toJob)
@@ -93,25 +110,20 @@ export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
     },
     async getQuestionSetShadowReport(call) {
       const set = await readSet(database, acting(call).membership, call.params.set_id)
-      const rows = await reportShadow(database, set.id)
+      const named = { organizationId: set.organizationId, cascade: shadowDays(set.id) }
+      const days = await listCascadeDays(database, named, daysListedMax)
       return {
-        questions: rows.map((row) => ({
-          question: row.question,
-          version: row.version,
-          shadow_version: row.shadowVersion,
-          shadow_model: row.shadowModel,
-          answers: row.answers,
-          flips: row.flips,
-          mean_shift: row.meanShift,
-          abstained: row.abstained,
-          shadow_abstained: row.shadowAbstained,
-          first_at: row.firstAt.toISOString(),
-          last_at: row.lastAt.toISOString(),
+        questions: shadowReport(await listShadowCells(database, set.id)),
+        days: days.map(({ costTicks, ...day }) => ({
+          ...toWire(day, "day", "requests", "questions", "changed", "unanswered"),
+          cost_usd: usdText(costTicks),
         })),
       }
     },
   }
 }
+
+const daysListedMax = 31
 
 /** Throws Fault `invalid_body` where none is named and there are several. */
 function questionOf({ questions }: QuestionSetContent, name: string | undefined): string {
@@ -125,7 +137,7 @@ function questionOf({ questions }: QuestionSetContent, name: string | undefined)
           .join(", ")
           .slice(0, 500)}`
       : `the set has no ${name === undefined ? "questions" : `question ${name}`}`
-  throw new Fault("invalid_body", `Cannot propose texts: ${message}`, {
+  throw new Fault("invalid_body", `Cannot start the job: ${message}`, {
     details: [{ path: "question", message }],
   })
 }
@@ -165,7 +177,7 @@ function checkMayInfer({ permissions }: Membership): void {
     throw new Fault("permission_denied", "Cannot start the job: the permission inference is needed too")
 }
 
-function toJob(job: Job): SetJob {
+function toJob(job: ListedJob): SetJob {
   const result: unknown = job.result === null ? null : JSON.parse(job.result)
   // A gateway writes the result that the job's kind has.
   return {
@@ -184,8 +196,7 @@ function toJob(job: Job): SetJob {
 const curvePointsMax = 100
 
 function toArtefact({ hash, question, body, createdAt }: StoredArtefact): Artefact {
-  // Written by the job that taught it.
-  const taught = JSON.parse(body) as TaughtArtefact
+  const taught = readArtefact(body)
   return {
     hash,
     question,
@@ -197,7 +208,11 @@ function toArtefact({ hash, question, body, createdAt }: StoredArtefact): Artefa
       weight: weight ?? null,
     })),
     model_version: taught.modelVersion,
-    rows: { train: taught.rows.train, held_out: taught.rows.heldOut },
+    rows: {
+      train: taught.rows.train,
+      held_out: taught.rows.heldOut,
+      teacher: taught.teacher?.rows ?? 0,
+    },
     examples_hash: taught.examplesHash,
     cross_validated: toBoth(taught.crossValidated),
     held_out: taught.heldOut && toBoth(taught.heldOut),

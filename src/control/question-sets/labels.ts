@@ -1,9 +1,7 @@
 /** Labels of examples, checked against the questions of a set and written in one form. */
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
-
-/** true or false for a predicate, the value of a choice, the index of a score's level. */
-export type Label = string | boolean | number
-export type Labels = Readonly<Record<string, Label>>
+import type { Label } from "../../contract/question-sets/examples.ts"
+import type { Labels } from "../../store/question-sets/examples.ts"
 
 /** What is wrong with a label, in a sentence for the person who gave it. */
 export class BadLabel extends Error {

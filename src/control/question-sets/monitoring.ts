@@ -1,12 +1,8 @@
 /** Monitoring of a set's answers: what was counted in a range, against a reference window. */
-import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import type { Handlers, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { isStorable } from "../../contract/platform/field-schemas.ts"
-import {
-  type QuestionSetMonitoring,
-  monitoringLimits,
-  type monitoringTable,
-} from "../../contract/question-sets/monitoring.ts"
+import { monitoringLimits, type monitoringTable } from "../../contract/question-sets/monitoring.ts"
 import {
   type AnswerSums,
   listAnsweringVersions,
@@ -16,20 +12,19 @@ import { type ControlDeps, acting } from "../audited-change.ts"
 import { monitorQuestion } from "./answer-figures.ts"
 import { readSet } from "./view.ts"
 
+type Table = typeof monitoringTable
+
 const hourMs = 3_600_000
 const lengthsMs = { hour: hourMs, day: 24 * hourMs } as const
 const rangeMsDefault = 7 * lengthsMs.day
 /** Of questions, answers and buckets together. */
 const sumsMax = 100_000
 
-export function monitoringHandlers(deps: ControlDeps): Handlers<typeof monitoringTable> {
+export function monitoringHandlers(deps: ControlDeps): Handlers<Table> {
   return { getQuestionSetMonitoring: async (call) => await monitor(deps, call) }
 }
 
-async function monitor(
-  { database, clock }: ControlDeps,
-  call: CallOf<(typeof monitoringTable)["getQuestionSetMonitoring"]>,
-): Promise<QuestionSetMonitoring> {
+const monitor: Handle<ControlDeps, Table["getQuestionSetMonitoring"]> = async ({ database, clock }, call) => {
   const { bucket, version } = call.query
   const set = await readSet(database, acting(call).membership, call.params.set_id)
   const lengthMs = lengthsMs[bucket]

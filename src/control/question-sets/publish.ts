@@ -1,10 +1,9 @@
 /** Labels of versions: moved and removed; moving `production` publishes, and has the frozen cases checked. */
 import type { Principal, Membership } from "../../contract/access.ts"
-import type { CallOf } from "../../contract/endpoint.ts"
+import type { Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import type { QuestionSet as WireSet } from "../../contract/question-sets/sets.ts"
 import {
   type QuestionSet,
   countRows,
@@ -15,16 +14,16 @@ import {
   updateSet,
 } from "../../store/question-sets/sets.ts"
 import { type ChangeScope, acting, change, notFound } from "../audited-change.ts"
-import { etag } from "../etag.ts"
+import { etag } from "../to-wire.ts"
 import { creatorOf } from "../keys.ts"
 import { addJob, isRoomForJob } from "./jobs.ts"
-import type { QuestionSetDeps } from "./parts.ts"
+import type { QuestionSetDeps } from "./content.ts"
 import { lockReadSet, readVersion, toView } from "./view.ts"
 
-export async function pointLabel(
-  deps: QuestionSetDeps,
-  call: CallOf<PlatformTable["putQuestionSetLabel"]>,
-): Promise<WireSet> {
+export const pointLabel: Handle<QuestionSetDeps, PlatformTable["putQuestionSetLabel"]> = async (
+  deps,
+  call,
+) => {
   const { principal, membership } = acting(call)
   const { label } = call.params
   if (label === "latest")
@@ -76,10 +75,10 @@ export async function checkCases(
   })
 }
 
-export async function removeLabel(
-  deps: QuestionSetDeps,
-  call: CallOf<PlatformTable["deleteQuestionSetLabel"]>,
-): Promise<void> {
+export const removeLabel: Handle<QuestionSetDeps, PlatformTable["deleteQuestionSetLabel"]> = async (
+  deps,
+  call,
+) => {
   const { membership } = acting(call)
   await change(deps, call, async (scope) => {
     const set = await lockReadSet(scope.sql, membership, call.params.set_id)

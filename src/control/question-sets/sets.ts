@@ -1,17 +1,17 @@
 /** Question sets: created, changed into new versions, labelled and published, exported and imported. */
 import { threads } from "../../base/peer/threads.ts"
 import type { Principal, Membership } from "../../contract/access.ts"
-import { type CallOf, Document, type Handlers } from "../../contract/endpoint.ts"
+import { Document, DocumentStream, type Handlers, type Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
-import type { QuestionSet as WireSet, setTable } from "../../contract/question-sets/sets.ts"
-import { decodeContent, encodeContent } from "../../store/question-sets/content.ts"
+import type { setTable, ShadowSettings } from "../../contract/question-sets/sets.ts"
+import type { TaughtSetFile } from "../../contract/question-sets/taught-file.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import {
-  type QuestionSet,
-  type SetVersion,
   countSets,
+  decodeContent,
   deleteSet,
+  encodeContent,
   insertSet,
   insertVersion,
   listArtefacts,
@@ -19,19 +19,28 @@ import {
   lockSet,
   pageSets,
   pageVersions,
+  putLabel,
+  type QuestionSet,
+  type SetVersion,
   updateSet,
 } from "../../store/question-sets/sets.ts"
-import { isUniqueViolation } from "../../store/sql.ts"
+import { type Sql, isUniqueViolation } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
-import { checkVersion, etag } from "../etag.ts"
+import { checkVersion, etag } from "../to-wire.ts"
 import { creatorOf } from "../keys.ts"
-import { artefactsIn, checkModel, checkRules, differenceOf, keepArtefacts } from "./content.ts"
+import {
+  artefactsIn,
+  checkModel,
+  checkRules,
+  differenceOf,
+  keepArtefacts,
+  type QuestionSetDeps,
+} from "./content.ts"
 import { readFileTask, writeFile } from "./file.ts"
-import { outdatedSets } from "./outdated.ts"
-import type { QuestionSetDeps } from "./parts.ts"
 import { checkCases, pointLabel, removeLabel } from "./publish.ts"
 import {
   lockReadSet,
+  outdatedSets,
   readSet,
   readVersion,
   settingsOf,
@@ -41,7 +50,9 @@ import {
   toView,
 } from "./view.ts"
 
-export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
+type Table = typeof setTable
+
+export function setHandlers(deps: QuestionSetDeps): Handlers<Table> {
   const { database } = deps
   return {
     async listQuestionSets(call) {
@@ -93,13 +104,33 @@ export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
       const schemaUrl = `${deps.publicUrl()}/schemas/question-set.json`
       return new Document(Buffer.from(writeFile(set, decodeContent(content), schemaUrl)))
     },
+    async exportTaughtQuestionSet(call) {
+      const set = await readSet(database, acting(call).membership, call.params.set_id)
+      const { number, hash, content: stored } = await readVersion(database, set, call.query.version)
+      const content = decodeContent(stored)
+      const head = { format: "umpire-set/1", name: set.name, version: number, hash, content } as const
+      return new DocumentStream(writeTaught(database, set, head))
+    },
   }
 }
 
-async function create(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof setTable)["createQuestionSet"]>,
-): Promise<WireSet> {
+/** One artefact at a time: together they may have dozens of megabytes. */
+async function* writeTaught(
+  sql: Sql,
+  set: QuestionSet,
+  head: Omit<TaughtSetFile, "artefacts">,
+): AsyncGenerator<string> {
+  yield `${JSON.stringify(head).slice(0, -1)},"artefacts":[`
+  let separator = ""
+  for (const hash of artefactsIn(head.content))
+    for (const { body } of await listArtefacts(sql, set.id, [hash])) {
+      yield separator + JSON.stringify(body)
+      separator = ","
+    }
+  yield "]}"
+}
+
+const create: Handle<QuestionSetDeps, Table["createQuestionSet"]> = async (deps, call) => {
   const { principal, membership } = acting(call)
   const { name, description, ...content } = call.body
   const id = deps.ids.next("qs")
@@ -148,6 +179,8 @@ async function insert(deps: QuestionSetDeps, scope: ChangeScope, given: NewSet):
   const { text, hash } = encodeContent(content)
   const note = given.note ?? ""
   await insertVersion(sql, { setId: id, number: 1, hash, content: text, note, createdBy, createdAt: now })
+  // What answers is what somebody published; the first version is, since there is no other.
+  await putLabel(sql, { setId: id, label: "production", number: 1, updatedBy: createdBy, updatedAt: now })
   await audit(
     "question_set.create",
     { organizationId, id },
@@ -157,10 +190,7 @@ async function insert(deps: QuestionSetDeps, scope: ChangeScope, given: NewSet):
   return set
 }
 
-async function importFile(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof setTable)["importQuestionSet"]>,
-): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
+const importFile: Handle<QuestionSetDeps, Table["importQuestionSet"]> = async (deps, call) => {
   const { principal, membership, organizationId } = acting(call)
   const { yaml, note } = call.body
   const file = await threads.run(organizationId, readFileTask, yaml, call.request.signal)
@@ -178,10 +208,7 @@ async function importFile(
   })
 }
 
-async function update(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof setTable)["updateQuestionSet"]>,
-): Promise<WireSet> {
+const update: Handle<QuestionSetDeps, Table["updateQuestionSet"]> = async (deps, call) => {
   const { principal, membership } = acting(call)
   const { name, description, note, shadow, model, questions, calibration } = call.body
   return await change(deps, call, async (scope) => {
@@ -223,7 +250,7 @@ interface Revision {
   readonly description?: string | undefined
   readonly content: QuestionSetContent
   readonly note?: string | undefined
-  readonly shadow?: { version: number | null; model: string | null; share: number } | null
+  readonly shadow?: ShadowSettings | null
   readonly principal: Principal
 }
 
@@ -249,6 +276,7 @@ async function revise(
           shadowVersion: shadow?.version ?? null,
           shadowModel: shadow?.model ?? null,
           shadowShare: shadow?.share ?? 0,
+          shadowCostMaxDayUsd: shadow?.cost_max_day_usd ?? "0",
         }),
   }
   if (!added && Object.keys(settings).length === 0) return before
@@ -300,10 +328,7 @@ async function addVersion(
   return version
 }
 
-async function remove(
-  deps: QuestionSetDeps,
-  call: CallOf<(typeof setTable)["deleteQuestionSet"]>,
-): Promise<void> {
+const remove: Handle<QuestionSetDeps, Table["deleteQuestionSet"]> = async (deps, call) => {
   const { membership } = acting(call)
   await change(deps, call, async ({ sql, audit, invalidate }) => {
     const set = await lockReadSet(sql, membership, call.params.set_id)

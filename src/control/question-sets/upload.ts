@@ -1,6 +1,7 @@
 /** Reads uploaded rows in a thread, because large files take seconds: CSV or JSON lines. */
 import { parse } from "csv-parse/sync"
 import { task, threads } from "../../base/peer/threads.ts"
+import { csvOptions, decodeTable } from "../../base/table-text.ts"
 import { check } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
@@ -40,14 +41,20 @@ const rowsMax = questionSetLimits.examplesMax
 const tooMany = (): Fault => bad(`it has over ${rowsMax} rows, which is what fits a set`)
 
 function readRow(fields: Fields, format: UploadFormat, questions: readonly string[]): ExampleRow | string {
-  const { input, text, labels, ...rest } = fields
+  const { input, text, labels, teacher, ...others } = fields
+  // In a file without `labels` every other column is a question.
+  const rest = teacher === undefined || labels !== undefined ? others : { ...others, teacher }
   const [only] = questions.length === 1 ? questions : []
   const flat = Object.entries(labels === undefined ? rest : {}).flatMap(([name, label]) => {
     const question = name === "label" && only !== undefined ? only : name
     // An empty cell is no label.
     return format === "csv" && label === "" ? [] : [[question, label]]
   })
-  const row = { input: input ?? text, labels: labels ?? Object.fromEntries(flat) }
+  const row = {
+    input: input ?? text,
+    labels: labels ?? Object.fromEntries(flat),
+    ...(labels === undefined || teacher === undefined ? {} : { teacher }),
+  }
   const checked = check(ExampleRow, row, Infinity)
   if (checked.success) return checked.data
   const [issue] = checked.error.issues
@@ -55,19 +62,16 @@ function readRow(fields: Fields, format: UploadFormat, questions: readonly strin
 }
 
 function decoded(bytes: Uint8Array): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
-  } catch {
-    throw bad("it is not UTF-8")
-  }
+  const text = decodeTable(bytes)
+  if (text === null) throw bad("it is not UTF-8")
+  return text
 }
 
 function parseCsv(text: string): Fields[] {
   try {
     const rows: Fields[] = parse(text, {
-      bom: true,
+      ...csvOptions(text),
       columns: (header: string[]) => uniqueColumns(header),
-      skip_empty_lines: true,
       max_record_size: 2 * questionSetLimits.inputBytesMax,
       to: rowsMax + 1,
     })

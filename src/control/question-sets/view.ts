@@ -1,27 +1,31 @@
 /** Question sets and versions as they are found for a caller and shown on the wire. */
 import type { Catalog } from "../../base/catalog.ts"
+import { isVirtual, resolveVirtual, VirtualModelError } from "../../base/virtual-models.ts"
 import type { Membership } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
 import type {
-  QuestionSet as WireSet,
   QuestionSetItem,
   QuestionSetVersion,
+  QuestionSet as WireSet,
 } from "../../contract/question-sets/sets.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
+import { findAmong } from "../virtual-models.ts"
+import { listVirtualModels } from "../../store/organization-snapshot.ts"
 import { findLastCheck } from "../../store/question-sets/jobs.ts"
 import {
-  type QuestionSet,
-  type SetLabel,
-  type SetVersion,
   countRows,
+  decodeContent,
   findSet,
   findVersion,
   listLabels,
+  listTaughtOn,
   lockSet,
+  type QuestionSet,
+  type SetLabel,
+  type SetVersion,
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { outdatedSets } from "./outdated.ts"
+import { artefactsIn } from "./content.ts"
 
 export async function readSet(
   sql: Sql,
@@ -57,8 +61,16 @@ export function settingsOf(set: QuestionSet): Record<string, unknown> {
   return { name: set.name, description: set.description, shadow: shadowOf(set) }
 }
 
-export function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSet): WireSet["shadow"] {
-  return shadowShare === 0 ? null : { version: shadowVersion, model: shadowModel, share: shadowShare }
+function shadowOf(set: QuestionSet): WireSet["shadow"] {
+  const { shadowVersion, shadowModel, shadowShare, shadowCostMaxDayUsd } = set
+  return shadowShare === 0
+    ? null
+    : {
+        version: shadowVersion,
+        model: shadowModel,
+        share: shadowShare,
+        cost_max_day_usd: shadowCostMaxDayUsd,
+      }
 }
 
 interface SummaryOf {
@@ -132,4 +144,46 @@ export function toVersion(
   labels: readonly SetLabel[],
 ): QuestionSetVersion {
   return { ...toVersionItem(version, set, labels), ...decodeContent(version.content) }
+}
+
+/** Which sets were taught on another version of their model than answers today. */
+interface ListedContent {
+  readonly setId: string
+  readonly content: QuestionSetContent
+}
+
+/** The ids of those sets; a model whose version is not known before it answers outdates none. */
+export async function outdatedSets(
+  catalog: Catalog,
+  sql: Sql,
+  organizationId: string,
+  listed: readonly ListedContent[],
+): Promise<ReadonlySet<string>> {
+  const taught = listed.filter(({ content }) => artefactsIn(content).length > 0)
+  if (taught.length === 0) return new Set()
+  const hashes = taught.flatMap(({ content }) => artefactsIn(content))
+  const setIds = taught.map(({ setId }) => setId)
+  const found = await listTaughtOn(sql, setIds, [...new Set(hashes)])
+  const find = findAmong(catalog, await listVirtualModels(sql, organizationId))
+  const isOutdated = ({ setId, content }: ListedContent): boolean => {
+    const version = versionOf(find, content.model)
+    const own = new Set(artefactsIn(content))
+    const isOther = (one: (typeof found)[number]): boolean =>
+      one.setId === setId && own.has(one.hash) && one.modelVersion !== version
+    return version !== undefined && found.some(isOther)
+  }
+  return new Set(taught.filter(isOutdated).map(({ setId }) => setId))
+}
+
+/** Of the first model that is asked. */
+function versionOf(find: ReturnType<typeof findAmong>, name: string): string | undefined {
+  const named = find(name)
+  if (!named || !isVirtual(named)) return named?.version
+  try {
+    const { stages, isFirstSplit } = resolveVirtual(find, named, "")
+    return isFirstSplit ? undefined : stages[0][0].version
+  } catch (error) {
+    if (!(error instanceof VirtualModelError)) throw error
+    return undefined
+  }
 }

@@ -1,10 +1,10 @@
 /** The review queue of a set: shows doubtful answers with their evidence, takes labels, and takes them back. */
 import type { Principal } from "../../contract/access.ts"
 import type { KeptContent } from "../../contract/content.ts"
-import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import type { Handlers, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ReviewItem, ReviewSummary, reviewTable } from "../../contract/question-sets/review.ts"
-import { type LabelPair, cohensKappa, stratifiedKappa } from "../../scoring/agreement.ts"
+import { cohensKappa, type LabelPair, stratifiedKappa } from "../../scoring/evaluation.ts"
 import { findContent, listContents, openContent } from "../../store/content/content.ts"
 import {
   type ReviewWithPerson,
@@ -18,21 +18,24 @@ import {
   type ReviewCounts,
   countReviews,
   findLastTaught,
+  listReviewQueues,
   listLabelPairs,
 } from "../../store/content/review.ts"
 import { findContentSettings, listKeyContent } from "../../store/content/settings.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
-import { type QuestionSet, updateSet } from "../../store/question-sets/sets.ts"
+import { decodeContent, type QuestionSet, updateSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { acting, change, notFound } from "../audited-change.ts"
-import type { ContentControlDeps } from "../content/parts.ts"
+import { toWire } from "../to-wire.ts"
+import type { ContentControlDeps } from "../content/settings.ts"
 import { readOrRefuse } from "../question-sets/examples.ts"
-import type { Label } from "../question-sets/labels.ts"
 import { lockReadSet, readSet, readVersion } from "../question-sets/view.ts"
-import { giveLabel, takeBack } from "./label.ts"
+import { decodeLabel, giveLabel, takeBack } from "./label.ts"
 import { plural } from "../../base/plural.ts"
+import type { Label } from "../../contract/question-sets/examples.ts"
 
-export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof reviewTable> {
+type Table = typeof reviewTable
+
+export function reviewHandlers(deps: ContentControlDeps): Handlers<Table> {
   const { database } = deps
   return {
     async listReviewItems(call) {
@@ -48,6 +51,11 @@ export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof review
           await audit("review.read", reviewed(set), { after: { sequences } })
         })
       return { data, next_cursor: nextCursor }
+    },
+    async listReviewQueues(call) {
+      const { principal, membership } = acting(call)
+      const queues = await listReviewQueues(database, membership.organizationId, reviewerOf(principal))
+      return queues.map((queue) => toWire(queue, "setId", "setName", "open"))
     },
     async getReviewSummary(call) {
       const { principal, membership } = acting(call)
@@ -76,10 +84,7 @@ export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof review
 /** A person counts once, whichever session or key of theirs they use. */
 const reviewerOf = ({ userId, id }: Principal): string => userId ?? id
 
-async function decide(
-  deps: ContentControlDeps,
-  call: CallOf<(typeof reviewTable)["decideReviewItem"]>,
-): Promise<ReviewItem> {
+const decide: Handle<ContentControlDeps, Table["decideReviewItem"]> = async (deps, call) => {
   const { principal, membership } = acting(call)
   const { decision, label: given } = call.body
   const reviewer = reviewerOf(principal)
@@ -112,10 +117,7 @@ async function decide(
   })
 }
 
-async function undo(
-  deps: ContentControlDeps,
-  call: CallOf<(typeof reviewTable)["undoReviewItem"]>,
-): Promise<ReviewItem> {
+const undo: Handle<ContentControlDeps, Table["undoReviewItem"]> = async (deps, call) => {
   const { principal, membership } = acting(call)
   const reviewer = reviewerOf(principal)
   return await change(deps, call, async (scope) => {
@@ -138,7 +140,7 @@ async function undo(
 async function lockItem(
   sql: Sql,
   membership: Parameters<typeof lockReadSet>[1],
-  { set_id, item_id }: { readonly set_id: string; readonly item_id: string },
+  { set_id, item_id }: { set_id: string; item_id: string },
 ): Promise<{ readonly set: QuestionSet; readonly item: StoredReviewItem }> {
   const set = await lockReadSet(sql, membership, set_id)
   const item = await lockReviewItem(sql, set.id, item_id)
@@ -149,7 +151,7 @@ async function lockItem(
 async function contentOf(
   { content }: ContentControlDeps,
   { organizationId, seqId }: StoredReviewItem,
-  { sql, now }: { readonly sql: Sql; readonly now: Date },
+  { sql, now }: { sql: Sql; now: Date },
 ): Promise<KeptContent> {
   const stored = await findContent(sql, organizationId, seqId, now)
   const opened = stored && openContent(content.cipher, stored)
@@ -167,7 +169,7 @@ function refuseDecided(item: StoredReviewItem, reviews: readonly ReviewWithPerso
 async function readLabel(
   sql: Sql,
   { question }: StoredReviewItem,
-  { set, given }: { readonly set: QuestionSet; readonly given: Label },
+  { set, given }: { set: QuestionSet; given: Label },
 ): Promise<Label> {
   const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
   const label = readOrRefuse({ [question]: given }, questions)[question]
@@ -219,7 +221,7 @@ async function viewsOf(
 async function viewOf(
   sql: Sql,
   item: StoredReviewItem,
-  { content, reviewer }: { readonly content: KeptContent; readonly reviewer: string },
+  { content, reviewer }: { content: KeptContent; reviewer: string },
 ): Promise<ReviewItem> {
   return toView(item, content, { reviews: await listReviews(sql, [item.id]), reviewer })
 }
@@ -239,7 +241,7 @@ const yesAndNo = [
 function toView(
   item: StoredReviewItem,
   content: KeptContent,
-  { reviews, reviewer }: { readonly reviews: readonly ReviewWithPerson[]; readonly reviewer: string },
+  { reviews, reviewer }: { reviews: readonly ReviewWithPerson[]; reviewer: string },
 ): ReviewItem {
   const { question: name } = item
   const question = content.questions.find((one) => one.name === name)
@@ -269,8 +271,7 @@ function toView(
           : { id: review.userId, email: review.email, name: review.name },
       mine: review.reviewer === reviewer,
       decision: review.decision,
-      // Written by `decide` above.
-      label: review.label === null ? null : shownLabel(JSON.parse(review.label) as Label, kind),
+      label: review.label === null ? null : shownLabel(decodeLabel(review.label), kind),
       at: review.at.toISOString(),
     })),
     created_at: item.createdAt.toISOString(),

@@ -2,7 +2,8 @@
 import type { KeptContent } from "../../contract/content.ts"
 import { Fault } from "../../contract/errors.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import { rowHash, splitOf } from "../../scoring/teach/question.ts"
+import { splitOf } from "../../scoring/teach/question.ts"
+import { rowHash } from "../../scoring/teach/row-hash.ts"
 import type { StoredReview, StoredReviewItem } from "../../store/content/review.ts"
 import {
   deleteExample,
@@ -11,14 +12,14 @@ import {
   insertExamples,
   sealInput,
   updateExample,
+  decodeLabels,
 } from "../../store/question-sets/examples.ts"
-import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
+import { type QuestionSet, checkStorage, countRows } from "../../store/question-sets/sets.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
 import type { ChangeScope } from "../audited-change.ts"
-import type { ContentControlDeps } from "../content/parts.ts"
-import { checkStorage, decodeLabels } from "../question-sets/examples.ts"
-import type { Label } from "../question-sets/labels.ts"
+import type { ContentControlDeps } from "../content/settings.ts"
+import type { Label } from "../../contract/question-sets/examples.ts"
 
 interface GivenLabel {
   readonly set: QuestionSet
@@ -29,7 +30,7 @@ interface GivenLabel {
   readonly before: readonly StoredReview[]
 }
 
-export interface LearnedExample {
+interface LearnedExample {
   readonly exampleId: string
   readonly isNew: boolean
   /** JSON of the label that the example had; null: none. */
@@ -74,6 +75,7 @@ export async function giveLabel(
       inputHash: hash,
       split: splitOf(hash),
       labels: JSON.stringify(isDisputed ? {} : { [item.question]: label }),
+      teacherLabels: "{}",
       source: "review",
       createdAt: now,
       updatedAt: now,
@@ -83,6 +85,9 @@ export async function giveLabel(
   return { exampleId: place.id, isNew: true, labelBefore: null }
 }
 
+// Written by giveLabel above, and by `decide`.
+export const decodeLabel = (text: string): Label => JSON.parse(text)
+
 /** The example is as it was before the label. */
 export async function takeBack(
   { sql, now }: ChangeScope,
@@ -90,8 +95,7 @@ export async function takeBack(
   review: StoredReview,
 ): Promise<void> {
   if (review.exampleId === null) return
-  // Written by giveLabel above.
-  const before = review.labelBefore === null ? null : (JSON.parse(review.labelBefore) as Label)
+  const before = review.labelBefore === null ? null : decodeLabel(review.labelBefore)
   await writeLabel(sql, item.setId, {
     exampleId: review.exampleId,
     question: item.question,
@@ -109,12 +113,7 @@ async function writeLabel(
     question,
     label,
     now,
-  }: {
-    readonly exampleId: string
-    readonly question: string
-    readonly label: Label | null
-    readonly now: Date
-  },
+  }: { exampleId: string; question: string; label: Label | null; now: Date },
 ): Promise<void> {
   const example = await findExample(sql, setId, exampleId)
   if (!example) return

@@ -5,14 +5,16 @@ import type { Log } from "../../base/log.ts"
 import { signatureHeader } from "../../contract/alerts/webhooks.ts"
 import {
   type AttemptEnd,
-  type Delivery,
   cancelDeliveries,
   claimDelivery,
+  type Delivery,
   endAttempt,
   listDeliveringOrganizations,
+  listWebhooksById,
   returnDelivery,
+  type Webhook,
+  webhooks,
 } from "../../store/alerts/deliveries.ts"
-import { type Webhook, listWebhooksById, webhooks } from "../../store/alerts/webhooks.ts"
 import { type ContentCipher, openText } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { type Change, followChanges } from "../../store/changes.ts"
@@ -22,7 +24,7 @@ import { WorkQueue } from "../../store/work-queue.ts"
 import type { MailSender } from "../alerts/email.ts"
 import { signatureOf, type Sent, type WebhookSender } from "./send.ts"
 
-export interface DelivererDeps {
+interface DelivererDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -31,7 +33,7 @@ export interface DelivererDeps {
   /** Of the secrets of webhooks. */
   readonly cipher: ContentCipher
   /** Null when no mail server is configured. */
-  readonly mail: MailSender | null
+  readonly mail: Pick<MailSender, "send"> | null
   /** Whom e-mails may go to. */
   readonly recipients: "members" | "anyone"
 }
@@ -109,7 +111,7 @@ interface Attempted extends Sent {
 async function postTo(
   { database, clock, webhooks, cipher }: DelivererDeps,
   delivery: Delivery,
-  { webhookId, stop }: { readonly webhookId: string; readonly stop: AbortSignal },
+  { webhookId, stop }: { webhookId: string; stop: AbortSignal },
 ): Promise<Attempted> {
   const [webhook] = await listWebhooksById(database, delivery.organizationId, [webhookId])
   if (!webhook?.enabled) return { status: null, error: "the webhook is disabled", isFinal: true }
@@ -152,7 +154,7 @@ async function mailTo(deps: DelivererDeps, delivery: Delivery): Promise<Attempte
 function endOf(
   delivery: Delivery,
   { status, error, isFinal }: Attempted,
-  { durationMs, nowMs }: { readonly durationMs: number; readonly nowMs: number },
+  { durationMs, nowMs }: { durationMs: number; nowMs: number },
 ) {
   const end = { status, durationMs, error, nextAttemptAt: null }
   if (error === null) return { ...end, state: "succeeded" } satisfies AttemptEnd
@@ -175,7 +177,7 @@ function spread(delayMs: number, id: string): number {
 async function endGone(
   { database, clock, ids }: DelivererDeps,
   webhook: Webhook,
-  { delivery, end }: { readonly delivery: Delivery; readonly end: AttemptEnd },
+  { delivery, end }: { delivery: Delivery; end: AttemptEnd },
 ): Promise<void> {
   const now = new Date(clock.nowMs())
   await database.transaction(async (sql) => {

@@ -6,30 +6,31 @@ import {
   type WebhookDelivery,
   type WebhookDeliveryItem,
   type WebhookEvent,
-  type WebhookWithSecret,
   alertLimits,
   testEvent,
 } from "../../contract/alerts/webhooks.ts"
-import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import type { Handlers, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
-  type Delivery,
   cancelDeliveries,
   countPending,
+  type Delivery,
   findDelivery,
   insertDelivery,
+  type ListedWebhook,
   pageDeliveries,
   requeueDelivery,
+  webhooks,
 } from "../../store/alerts/deliveries.ts"
 import { dropWebhookFromRules } from "../../store/alerts/rules.ts"
-import { type ListedWebhook, webhooks } from "../../store/alerts/webhooks.ts"
 import { sealText } from "../../store/content/cipher.ts"
-import type { ContentAccess } from "../content/parts.ts"
+import type { ContentAccess } from "../content/settings.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ControlDeps, acting, change, found, toList } from "../audited-change.ts"
 import { creatorOf } from "../keys.ts"
 import { add, given, handlersOf, replace, resource, changeView } from "../resource.ts"
-import { eventBody, urlRefusal } from "./send.ts"
+import { eventBody } from "./event-body.ts"
+import { urlRefusal } from "./send.ts"
 import { toWire } from "../to-wire.ts"
 
 type Table = typeof webhookTable
@@ -37,6 +38,7 @@ type Table = typeof webhookTable
 interface WebhookDeps extends ControlDeps {
   /** Whether events may go to private addresses. */
   readonly allowPrivateWebhooks: boolean
+  readonly publicUrl: () => string
   /** Encrypts their secrets. */
   readonly content: Pick<ContentAccess, "cipher">
 }
@@ -88,7 +90,7 @@ export function webhookHandlers(deps: WebhookDeps): Handlers<typeof webhookTable
   }
 }
 
-async function create(deps: WebhookDeps, call: CallOf<Table["createWebhook"]>): Promise<WebhookWithSecret> {
+const create: Handle<WebhookDeps, Table["createWebhook"]> = async (deps, call) => {
   const { principal, organizationId } = acting(call)
   checkUrl(deps, call.body.url)
   const secret = newWebhookSecret()
@@ -107,7 +109,7 @@ async function create(deps: WebhookDeps, call: CallOf<Table["createWebhook"]>): 
   })
 }
 
-async function rotate(deps: WebhookDeps, call: CallOf<Table["rotateWebhook"]>): Promise<WebhookWithSecret> {
+const rotate: Handle<WebhookDeps, Table["rotateWebhook"]> = async (deps, call) => {
   const { lock, show } = handlersOf(deps, resources)
   const secret = newWebhookSecret()
   const graceMs = call.body.grace_seconds * 1000
@@ -123,10 +125,10 @@ async function rotate(deps: WebhookDeps, call: CallOf<Table["rotateWebhook"]>): 
   })
 }
 
-async function sendTest(deps: WebhookDeps, call: CallOf<Table["testWebhook"]>): Promise<WebhookDelivery> {
+const sendTest: Handle<WebhookDeps, Table["testWebhook"]> = async (deps, call) => {
   return await change(deps, call, async (scope) => {
     const { sql, now, invalidate } = scope
-    const { id, organizationId, enabled } = await handlersOf(deps, resources).lock(
+    const { id, organizationId, enabled, format } = await handlersOf(deps, resources).lock(
       scope,
       call,
       call.params.webhook_id,
@@ -134,13 +136,8 @@ async function sendTest(deps: WebhookDeps, call: CallOf<Table["testWebhook"]>): 
     if (!enabled) throw new Fault("conflict", "Cannot test the webhook: it is disabled")
     await refuseFullQueue(sql, organizationId)
     const eventId = deps.ids.next("evt")
-    const body = eventBody({
-      id: eventId,
-      type: testEvent,
-      at: now,
-      organizationId,
-      data: { webhook_id: id },
-    })
+    const event = { id: eventId, type: testEvent, at: now, organizationId, data: { webhook_id: id } }
+    const body = eventBody(format, event, deps.publicUrl())
     const delivery = await insertDelivery(
       sql,
       {
@@ -160,10 +157,7 @@ async function sendTest(deps: WebhookDeps, call: CallOf<Table["testWebhook"]>): 
   })
 }
 
-async function resend(
-  deps: WebhookDeps,
-  call: CallOf<Table["resendWebhookDelivery"]>,
-): Promise<WebhookDelivery> {
+const resend: Handle<WebhookDeps, Table["resendWebhookDelivery"]> = async (deps, call) => {
   return await change(deps, call, async (scope) => {
     const { sql, now, invalidate } = scope
     const webhook = await handlersOf(deps, resources).lock(scope, call, call.params.webhook_id)
@@ -199,14 +193,23 @@ const newWebhookSecret = (): string => `whsec_${newSecret()}`
 
 /** What the audit log compares: nothing that changes by itself, and no secret. */
 function settingsOf(webhook: ListedWebhook): Record<string, unknown> {
-  const { url, description, events, enabled, disabled_reason } = toView(webhook)
+  const { url, description, events, format, enabled, disabled_reason } = toView(webhook)
   const previous = webhook.previousSecretExpiresAt?.toISOString() ?? null
-  return { url, description, events, enabled, disabled_reason, previous_secret_expires_at: previous }
+  return { url, description, events, format, enabled, disabled_reason, previous_secret_expires_at: previous }
 }
 
 function toView(webhook: ListedWebhook): WebhookView {
   return {
-    ...toWire(webhook, "id", "url", "description", "enabled", "disabledReason", "previousSecretExpiresAt"),
+    ...toWire(
+      webhook,
+      "id",
+      "url",
+      "description",
+      "format",
+      "enabled",
+      "disabledReason",
+      "previousSecretExpiresAt",
+    ),
     // Written by these handlers, whose schema allows no others.
     events: [...webhook.events] as WebhookEvent[],
     last_delivery:

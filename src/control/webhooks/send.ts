@@ -1,7 +1,7 @@
 /** Sends one event to one receiver: bounded in time, no redirects, and only to addresses that may be reached. */
 import { createHmac } from "node:crypto"
 import { Agent, request } from "undici"
-import { AddressRefused, isPrivate, lookupWhere, literalAddress } from "../../base/public-address.ts"
+import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/addresses.ts"
 
 /** A receiver that needs longer should answer first and work afterwards. */
 const timeoutMsDefault = 10_000
@@ -65,11 +65,7 @@ async function post(
     headers,
     dispatcher,
     signal,
-  }: {
-    readonly headers: Readonly<Record<string, string>>
-    readonly dispatcher: Agent
-    readonly signal: AbortSignal
-  },
+  }: { headers: Readonly<Record<string, string>>; dispatcher: Agent; signal: AbortSignal },
 ): Promise<number> {
   const { statusCode, body } = await request(url, {
     method: "POST",
@@ -123,18 +119,6 @@ export function urlRefusal(text: string, allowPrivate: boolean): string | null {
 }
 
 const privateRefusal = "the address is private"
-
-interface EventFacts {
-  readonly id: string
-  readonly type: string
-  readonly at: Date
-  readonly organizationId: string
-  readonly data: Readonly<Record<string, unknown>>
-}
-
-export function eventBody({ id, type, at, organizationId, data }: EventFacts): string {
-  return JSON.stringify({ id, type, created: at.toISOString(), organization_id: organizationId, data })
-}
 
 /** One `v1` for each secret: while a rotated one is still accepted, receivers may know either. */
 export function signatureOf(body: string, secrets: readonly string[], nowMs: number): string {

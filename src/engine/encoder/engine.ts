@@ -1,7 +1,7 @@
 /** The embedded engine of encoders: ONNX Runtime in a process of its own. */
 import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
 import type { ScoreStatus } from "../engine-service.ts"
-import type { EncoderOptions } from "./encoder.ts"
+import type { EncoderOptions } from "./open-encoder.ts"
 import type { SchedulerStats } from "./scheduler.ts"
 
 const silenceMsMaxDefault = 30_000
@@ -13,7 +13,7 @@ export interface EncoderEngineOptions extends EncoderOptions {
 }
 
 /** Encoders give vectors. */
-export type EncoderEngine = Required<ScoreProcess<ScoreStatus<SchedulerStats>>>
+export type EncoderEngine = Required<Omit<ScoreProcess<ScoreStatus<SchedulerStats>>, "sizeMost">>
 
 /** Resolves when the model is loaded; rejects with a clear sentence when it cannot be. */
 export async function startEncoderEngine(options: EncoderEngineOptions): Promise<EncoderEngine> {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { EvidenceCache } from "./evidence-cache.ts"
-import { FAKE_TOKEN_BYTES, FakeGraph } from "./fake-graph.ts"
+import { FAKE_TOKEN_BYTES, FakeGraph } from "../../../test/fake-graph.ts"
 
 const evidence = (count: number, value = 1): Int32Array => new Int32Array(count).fill(value)
 

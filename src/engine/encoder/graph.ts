@@ -5,14 +5,13 @@
  * the evidence, its own group and its parent, which is a branch's stem, and the row's past: keys and values of evidence that was
  * read before.
  *
- * `run` of onnxruntime-node blocks its thread until it ends and cannot be stopped, so this belongs into a thread of its own. The
- * network is cut into parts of some layers each: a long run lets short ones pass between its parts.
+ * A run blocks its thread until it ends and cannot be stopped, so this belongs into a thread of its own. The network may be cut into
+ * parts of some layers each: a long run lets short ones pass between its parts.
  */
-import { dirname } from "node:path"
-import { setImmediate as nextTurn } from "node:timers/promises"
-import { InferenceSession, Tensor } from "onnxruntime-node"
+import { type InferenceSession, Tensor } from "onnxruntime-common"
+import { nextTurn } from "../../base/next-turn.ts"
 import type { EncoderDescription } from "./model-file.ts"
-import { type ModelPart, cutModel } from "./model-parts.ts"
+import type { ModelPart } from "./model-parts.ts"
 
 export type Tokens = Int32Array
 
@@ -84,13 +83,6 @@ export interface BranchPart {
   readonly row: number
 }
 
-export interface GraphOptions {
-  readonly modelFile: string
-  readonly threads: number
-  /** Runs of more tokens are long: others pass between their parts. None is by default. */
-  readonly shortRunTokensMax?: number
-}
-
 /** Added to a score to hide a row of a past that holds nothing yet. */
 const HIDDEN_SCORE = -10_000
 /** Of keys: a one for the run's own share, and what is added to the score. */
@@ -103,49 +95,22 @@ const PADDING_GROUP = -1
  */
 const VECTOR_SIZE = 4
 
-/** Parts of a run: a block of 512 tokens takes the 110M network 240 ms on two cores. */
-const PARTS = 4
+/** A token that sees so many that were read before takes as long as two that see none. */
+const PAST_TOKENS_OF_ONE = 768
 
-export async function openGraph(description: EncoderDescription, options: GraphOptions): Promise<Graph> {
-  const parts = cutModel(options.modelFile, description.layers, PARTS)
+/** Of the parts of a network, in their order. Runs that cost more than `shortRunTokensMax` let others pass between the parts. */
+export function createGraph(
+  parts: readonly OpenPart[],
+  description: EncoderDescription,
+  shortRunTokensMax = Infinity,
+): Graph {
   const names = new Set(parts.flatMap(({ inputs, outputs }) => [...inputs, ...outputs]))
   if (namesOf(description).some((name) => !names.has(name)))
-    throw new Error(`${options.modelFile} is not the graph of an Umpire encoder`)
-  const opened: OpenPart[] = []
-  for (const { bytes, ...part } of parts) opened.push({ ...part, session: await openSession(bytes, options) })
-  return new OnnxGraph(opened, description, options.shortRunTokensMax ?? Infinity)
+    throw new Error("Cannot load the model: it is not the graph of an Umpire encoder")
+  return new OnnxGraph(parts, description, shortRunTokensMax)
 }
 
-interface SessionOptions {
-  readonly modelFile: string
-  readonly threads: number
-  /** Where the file's weights are, if not beside it. */
-  readonly weightsFolder?: string
-}
-
-export async function openSession(
-  bytes: Buffer,
-  { modelFile, threads, weightsFolder = dirname(modelFile) }: SessionOptions,
-): Promise<InferenceSession> {
-  return await InferenceSession.create(bytes, {
-    intraOpNumThreads: threads,
-    interOpNumThreads: 1,
-    // Shapes differ from run to run: remembered patterns would only take memory.
-    enableMemPattern: false,
-    logSeverityLevel: 3,
-    extra: {
-      session: {
-        // Threads that spin while they wait would take the cores of the gateway.
-        intra_op: { allow_spinning: "0" },
-        model_external_initializers_file_folder_path: weightsFolder,
-      },
-    },
-  }).catch((cause: unknown) => {
-    throw new Error(`Cannot load the model: ONNX Runtime does not accept ${modelFile}`, { cause })
-  })
-}
-
-interface OpenPart extends Omit<ModelPart, "bytes"> {
+export interface OpenPart extends Omit<ModelPart, "bytes"> {
   readonly session: InferenceSession
 }
 
@@ -156,6 +121,9 @@ interface LayeredPast extends Past {
   /** Of every row, for networks that look at how far apart tokens stand. */
   readonly positions: Int32Array
 }
+
+/** Every past that is given to this graph was made by it. */
+const layered = (past: Past): LayeredPast => past as LayeredPast
 
 interface Part {
   readonly tokens: Tokens
@@ -221,12 +189,12 @@ class OnnxGraph implements Graph {
   }
 
   extendPast(past: Past, tokens: number): Past {
-    const from = past as LayeredPast
+    const from = layered(past)
     const longer = this.createPast(past.tokens + tokens)
     for (const [layer, keys] of from.keys.entries())
-      this.#copyRows(keys, longer.keys[layer], this.#keySize, { count: past.tokens, to: 0 })
+      this.#copyRows(keys, longer.keys[layer], { size: this.#keySize, count: past.tokens })
     for (const [layer, values] of from.values.entries())
-      this.#copyRows(values, longer.values[layer], this.#valueSize, { count: past.tokens, to: 0 })
+      this.#copyRows(values, longer.values[layer], { size: this.#valueSize, count: past.tokens })
     longer.positions.set(from.positions)
     return longer
   }
@@ -239,15 +207,15 @@ class OnnxGraph implements Graph {
     const row = [evidencePart(block, start)]
     const ends = placesOf(0, 0, block.length)
     const inputs = this.#noPast(1)
-    const { hidden, middle } = await this.#read(past as LayeredPast, { row, ends, inputs, to: start })
-    return joined(sumRows(hidden, 0, ends.length), this.#sumValues(middle, block.length))
+    const { hidden, middle } = await this.#read(layered(past), { row, ends, inputs, to: start })
+    return joined(sumRows(hidden, 0, ends.length), sumRows(middle, 0, block.length))
   }
 
   async readBranch(past: Past, part: Tokens, { offset, row }: BranchPart): Promise<void> {
-    const layered = past as LayeredPast
-    const inputs = this.#pastInputs(layered)
+    const taken = layered(past)
+    const inputs = this.#pastInputs(taken)
     const placed = questionParts([{ stem: part, branches: [] }], offset)
-    await this.#read(layered, { row: placed, ends: [[0, 0]], inputs, to: row })
+    await this.#read(taken, { row: placed, ends: [[0, 0]], inputs, to: row })
   }
 
   /** Returns the last layer at the ends, and the middle layer's values of all tokens. */
@@ -260,47 +228,44 @@ class OnnxGraph implements Graph {
     const feeds = { ...tokens, ends: places(ends), ...inputs }
     const read = await this.#run(feeds, this.#cacheOutputs)
     for (const [layer, keys] of past.keys.entries())
-      this.#copyRows(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
+      this.#orderByHeads(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
     for (const [layer, values] of past.values.entries())
-      this.#copyRows(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
+      this.#orderByHeads(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
     // The inputs that are made here are all int32.
     past.positions.set(tokens["positions"]?.data as Int32Array, to + 1)
     return { hidden: floats(read["hidden"]), middle: floats(read[this.#middleValues]) }
   }
 
-  /** Over the first `count` tokens of one row, head after head; the place before them is the zero row's. */
-  #sumValues(values: Float32Array, count: number): Float32Array {
-    const { heads } = this.#description
-    const stride = values.length / heads
-    const sum = new Float32Array(heads * this.#valueSize)
-    for (let head = 0; head < heads; head++) {
-      const own = values.subarray(
-        head * stride + this.#valueSize,
-        head * stride + (count + 1) * this.#valueSize,
-      )
-      for (let token = 0; token < own.length; token += this.#valueSize)
-        for (let at = 0; at < this.#valueSize; at++) {
-          const to = head * this.#valueSize + at
-          sum[to] = (sum[to] ?? 0) + (own[token + at] ?? 0)
-        }
-    }
-    return sum
-  }
-
-  /** Copies the first `count` rows of each head, after the zero row, to row `to`. */
+  /** Copies the first `count` rows of each head of a past, after the zero row, to the beginning of a longer one. */
   #copyRows(
     from: Float32Array,
     target: Float32Array | undefined,
-    size: number,
-    { count, to }: { count: number; to: number },
+    { size, count }: { size: number; count: number },
   ): void {
     if (target === undefined) return
     const { heads } = this.#description
     const [stride, targetStride] = [from.length / heads, target.length / heads]
-    for (let head = 0; head < heads; head++) {
-      const rows = from.subarray(head * stride + size, head * stride + (count + 1) * size)
-      target.set(rows, head * targetStride + (to + 1) * size)
-    }
+    for (let head = 0; head < heads; head++)
+      target.set(
+        from.subarray(head * stride + size, head * stride + (count + 1) * size),
+        head * targetStride + size,
+      )
+  }
+
+  /** Puts the heads' numbers of `count` tokens, one token after the other, into a past, from its row `to` on. */
+  #orderByHeads(
+    tokens: Float32Array,
+    past: Float32Array,
+    size: number,
+    { count, to }: { count: number; to: number },
+  ): void {
+    const { heads } = this.#description
+    const stride = past.length / heads
+    for (let head = 0; head < heads; head++)
+      for (let token = 0; token < count; token++) {
+        const [from, target] = [(token * heads + head) * size, head * stride + (to + 1 + token) * size]
+        for (let at = 0; at < size; at++) past[target + at] = tokens[from + at] ?? 0
+      }
   }
 
   async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
@@ -321,27 +286,28 @@ class OnnxGraph implements Graph {
       outputs,
     })
     let taken = 0
-    const middleSize = scored.middle.length / rows.length
     return rows.map(({ evidence, pooling }, row) => {
       const start = taken
       const end = (taken += branchEnds[row]?.length ?? 0)
       if (pooling === "whole") taken += evidence.length
-      const sumMiddle = (): Float32Array =>
-        this.#sumValues(scored.middle.subarray(row * middleSize, (row + 1) * middleSize), evidence.length)
+      const middle = row * scored.width
       return {
         margins: scored.margins.slice(start, end),
         similarityWeights: scored.similarityWeights.slice(start, end),
         vector:
           pooling === "none"
             ? new Float32Array()
-            : joined(sumRows(scored.hidden, end, taken, ends.length), sumMiddle()),
+            : joined(
+                sumRows(scored.hidden, end, taken, ends.length),
+                sumRows(scored.middle, middle, middle + evidence.length, rows.length * scored.width),
+              ),
       }
     })
   }
 
   async scoreQuestions(past: Past, rows: readonly BranchRow[], offset = 0): Promise<BranchScores> {
     const placed = rows.map((questions) => questionParts(questions, offset))
-    const inputs = this.#pastInputs(past as LayeredPast)
+    const inputs = this.#pastInputs(layered(past))
     return await this.#score(placed, {
       ends: placed.flatMap(branchEndsOf),
       inputs,
@@ -349,11 +315,11 @@ class OnnxGraph implements Graph {
     })
   }
 
-  /** The scores and the last layer at the ends, and the middle layer's values if they are among the outputs. */
+  /** The scores and the last layer at the ends, the middle layer's values if they are among the outputs, and the rows' length. */
   async #score(
     rows: readonly PlacedRow[],
     { ends, inputs, outputs }: { ends: Places; inputs: Feeds; outputs: readonly string[] },
-  ): Promise<BranchScores & { hidden: Float32Array; middle: Float32Array }> {
+  ): Promise<BranchScores & { hidden: Float32Array; middle: Float32Array; width: number }> {
     const longest = Math.max(...rows.map(lengthOf))
     const width = Math.ceil(longest / VECTOR_SIZE) * VECTOR_SIZE
     const feeds = { ...this.#tokenInputs(rows, width), ends: places(ends), ...inputs }
@@ -362,19 +328,20 @@ class OnnxGraph implements Graph {
     const similarityWeights = floats(similarity)
     const values = found[this.#middleValues]
     const middle = values ? floats(values) : new Float32Array()
-    return { margins: floats(margins), similarityWeights, hidden: floats(hidden), middle }
+    return { margins: floats(margins), similarityWeights, hidden: floats(hidden), middle, width }
   }
 
   /** A short run does not stop between its parts: the long one that it passes would go on there. */
   async #run(feeds: Feeds, wanted: readonly string[]): Promise<Feeds> {
-    const isLong = (feeds["ids"]?.size ?? 0) > this.#shortRunTokensMax
+    const [, , past = 1] = feeds["past_keys.0"]?.dims ?? []
+    const isLong = costOf(feeds["ids"]?.size ?? 0, past - 1) > this.#shortRunTokensMax
     const known = { ...feeds }
     for (const { session, inputs, outputs, passedOn } of this.#parts) {
       const given = Object.fromEntries(inputs.flatMap((name) => (known[name] ? [[name, known[name]]] : [])))
-      const fetched = outputs.filter((name) => name === passedOn || wanted.includes(name))
+      const fetched = outputs.filter((name) => passedOn.includes(name) || wanted.includes(name))
       const found = await session.run(given, fetched)
       Object.assign(known, found)
-      if (isLong && passedOn !== null) await nextTurn()
+      if (isLong && passedOn.length > 0) await nextTurn()
     }
     return known
   }
@@ -441,6 +408,9 @@ class OnnxGraph implements Graph {
     for (const { session } of this.#parts) await session.release()
   }
 }
+
+/** Of a run of so many tokens that see so many of a past, in tokens that see none. */
+export const costOf = (tokens: number, past: number): number => tokens * (1 + past / PAST_TOKENS_OF_ONE)
 
 const evidencePart = (tokens: Tokens, offset: number): Part => ({
   tokens,

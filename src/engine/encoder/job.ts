@@ -4,10 +4,12 @@ import type { Evidence } from "./evidence-cache.ts"
 import type { BranchRow, Past, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 
 /** A request of so many tokens is one row, evidence and branches together; many such requests share a run. */
-export const ROW_TOKENS_MAX = 256
+const ROW_TOKENS_MAX = 256
 
 /** Branches about evidence that was read apart are rows of so many tokens, or of one longer branch. */
 const BRANCH_ROW_TOKENS_MAX = 64
+/** About evidence of more tokens the rows are shorter: what their tokens see costs more than they do, and others wait for the run. */
+const [FULL_ROWS_EVIDENCE_MAX, SHORT_ROW_TOKENS_MAX] = [1024, 32]
 
 export interface EncoderWork {
   readonly organizationId: string
@@ -99,7 +101,7 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     settle: Promise.withResolvers<Scored>(),
     margins: new Float64Array(branches.length),
     similarityWeights: new Float64Array(branches.length),
-    rows: branchRows(work.questions),
+    rows: branchRows(work),
     nextRow: 0,
     unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
     optionVectors: new Map(),
@@ -116,7 +118,8 @@ export const optionOf = ({ options }: EncoderWork, index: number): Tokens =>
   options[index] ?? new Int32Array()
 
 /** In order; each has at least one branch, and its stem again. */
-function branchRows(questions: readonly QuestionTokens[]): JobRow[] {
+function branchRows({ questions, evidence }: EncoderWork): JobRow[] {
+  const tokensMax = evidence.length > FULL_ROWS_EVIDENCE_MAX ? SHORT_ROW_TOKENS_MAX : BRANCH_ROW_TOKENS_MAX
   const rows: JobRow[] = []
   let row: { stem: Tokens; branches: Tokens[] }[] = []
   let [tokens, first, next] = [0, 0, 0]
@@ -127,7 +130,7 @@ function branchRows(questions: readonly QuestionTokens[]): JobRow[] {
   for (const { stem, branches } of questions) {
     let isOpen = false
     for (const branch of branches) {
-      if (tokens + branch.length + (isOpen ? 0 : stem.length) > BRANCH_ROW_TOKENS_MAX) {
+      if (tokens + branch.length + (isOpen ? 0 : stem.length) > tokensMax) {
         end()
         isOpen = false
       }
@@ -196,7 +199,7 @@ export function cosine(a: Float32Array, b: Float32Array): number {
   return lengths === 0 ? 0 : product(a, b) / lengths
 }
 
-export function normalized(vector: Float32Array): Float32Array {
+function normalized(vector: Float32Array): Float32Array {
   const length = Math.sqrt(product(vector, vector))
   return length === 0 ? vector : vector.map((value) => value / length)
 }

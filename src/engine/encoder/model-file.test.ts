@@ -4,7 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { onnxField, onnxProperty } from "../../../test/onnx-metadata.ts"
-import { checkWeights, factsOf, readEncoderFile } from "./model-file.ts"
+import { factsOf } from "./model-file.ts"
+import { checkWeights, readEncoderFile } from "./read-model-file.ts"
 
 const description = {
   version: 3,

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { FAKE_TOKEN_BYTES, FakeGraph, digits } from "./fake-graph.ts"
+import { FAKE_TOKEN_BYTES, FakeGraph, type FakeRun, digits } from "../../../test/fake-graph.ts"
 import { type Cosines, type EncoderWork, cosine, recalledPart, tunedPart, unitParts } from "./job.ts"
 import { Scheduler, type SchedulerOptions, blockEnd } from "./scheduler.ts"
 
@@ -70,6 +70,17 @@ test("small requests of many organizations share a run", async () => {
   const { graph, scheduler } = setUp()
   await Promise.all(["a", "b", "c", "d"].map((id) => scheduler.submit(work(60, [20, 20], id), never)))
   expect(graph.runs).toEqual([{ kind: "rows", rows: 4 }])
+})
+
+test("rows share a run up to the tokens that are set for them, and one more begins the next", async () => {
+  for (const [sharedTokensMax, rows] of [
+    [200, [2]],
+    [199, [1, 1]],
+  ] as const) {
+    const { graph, scheduler } = setUp({ runTokensMax: 150, sharedTokensMax })
+    await Promise.all(["a", "b"].map((id) => scheduler.submit(work(60, [20, 20], id), never)))
+    expect(graph.runs).toEqual(rows.map((count) => ({ kind: "rows", rows: count })))
+  }
 })
 
 test("a request of 256 tokens is one row; one more token and its evidence is read apart", async () => {
@@ -302,9 +313,10 @@ test("runs of a request of many branches are shorter while another organization 
     await Promise.all([many, ...others].map((one) => scheduler.submit(one, never)))
     return Math.max(...graph.runs.map((run) => (run.kind === "branches" ? run.branches : 0)))
   }
-  expect(await longest([])).toBe(36)
-  expect(await longest([work(5, [10])])).toBe(36)
-  expect(await longest([work(5, [10], "b")])).toBe(18)
+  // Rows of three branches; beside another organization a token about 2,000 others counts 3.6 times.
+  expect(await longest([])).toBe(39)
+  expect(await longest([work(5, [10])])).toBe(39)
+  expect(await longest([work(5, [10], "b")])).toBe(3)
 })
 
 test("requests that have not run yet are taken in their order", async () => {
@@ -364,11 +376,11 @@ test("after a failed run every request fails and no other is taken", async () =>
   await expect(scheduler.submit(work(5, [1]), never)).rejects.toMatchObject(failed)
 })
 
-/** The first run that reads evidence is held until it is let go. */
-function holdEvidence(graph: FakeGraph): { begun: Promise<void>; letGo: () => void } {
+/** Runs of this kind are held until they are let go. */
+function hold(graph: FakeGraph, kind: FakeRun["kind"]): { begun: Promise<void>; letGo: () => void } {
   const [begun, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  graph.held = async ({ kind }) => {
-    if (kind !== "evidence") return
+  graph.held = async (run) => {
+    if (run.kind !== kind) return
     begun.resolve()
     await free.promise
   }
@@ -377,7 +389,7 @@ function holdEvidence(graph: FakeGraph): { begun: Promise<void>; letGo: () => vo
 
 test("short runs of others pass a long one that is under way; another long one waits for it", async () => {
   const { graph, scheduler } = setUp()
-  const { begun, letGo } = holdEvidence(graph)
+  const { begun, letGo } = hold(graph, "evidence")
   const long = scheduler.submit(work(900, [10]), never)
   await begun
   const second = scheduler.submit(work(900, [10], "b"), never)
@@ -391,9 +403,23 @@ test("short runs of others pass a long one that is under way; another long one w
   expect(scheduler.runningMs()).toBe(0)
 })
 
+test("short runs of others pass one of branches about long evidence; others about that evidence are not answered by it", async () => {
+  const { graph, scheduler } = setUp()
+  const branchesHeld = hold(graph, "branches")
+  const long = scheduler.submit(work(9000, [30]), never)
+  const beside = scheduler.submit(work(9000, [20, 20]), never)
+  await branchesHeld.begun
+  const short = await scheduler.submit(work(60, [10], "b"), never)
+  expect([...short.margins]).toEqual(expected(work(60, [10], "b")))
+  expect(graph.runs.at(-1)).toEqual({ kind: "rows", rows: 1 })
+  branchesHeld.letGo()
+  expect([...(await long).margins]).toEqual(expected(work(9000, [30])))
+  expect([...(await beside).margins]).toEqual(expected(work(9000, [20, 20])))
+})
+
 test("a request that is cancelled in a long run leaves when that has ended, and its evidence is not kept half read", async () => {
   const { graph, scheduler } = setUp()
-  const { begun, letGo } = holdEvidence(graph)
+  const { begun, letGo } = hold(graph, "evidence")
   const abort = new AbortController()
   const long = scheduler.submit(work(5000, [10]), abort.signal)
   await begun

@@ -5,10 +5,11 @@
  */
 import { type Clock, systemClock } from "../../base/clock.ts"
 import { levelOf } from "../../base/fair-queue.ts"
+import { nextTurn } from "../../base/next-turn.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
-import type { BranchScores, Graph, Past, Tokens } from "./graph.ts"
+import { type BranchScores, type Graph, type Past, type Tokens, costOf } from "./graph.ts"
 import {
   type EncoderWork,
   type Job,
@@ -46,6 +47,8 @@ export interface SchedulerOptions {
   readonly blockTokensMax: number
   /** Tokens of requests or branches that share a run, during which no other request is answered. */
   readonly runTokensMax: number
+  /** Of requests of one short row each that share a run; as many unless told. */
+  readonly sharedTokensMax?: number
   readonly waitingMax?: number
   readonly clock?: Pick<Clock, "monotonicMs">
 }
@@ -61,6 +64,7 @@ export class Scheduler {
   readonly #optionVectors = new OptionVectors()
   readonly #blockTokensMax: number
   readonly #runTokensMax: number
+  readonly #sharedTokensMax: number
   readonly #waitingMax: number
   readonly #clock: Pick<Clock, "monotonicMs">
   /** Those with jobs. */
@@ -87,6 +91,7 @@ export class Scheduler {
     this.#cache = new EvidenceCache(graph, options.cacheBytesMax)
     this.#blockTokensMax = options.blockTokensMax
     this.#runTokensMax = options.runTokensMax
+    this.#sharedTokensMax = options.sharedTokensMax ?? options.runTokensMax
     this.#waitingMax = options.waitingMax ?? WAITING_MAX
     this.#clock = options.clock ?? systemClock
   }
@@ -140,7 +145,7 @@ export class Scheduler {
         }
         const waitMs = this.#anticipateMs(job)
         if (waitMs > 0) await this.#waitForRequest(waitMs)
-        else if (this.#runTokens(job) > this.#runTokensMax) this.#beginLongRun(job)
+        else if (this.#runCost(job) > this.#runTokensMax) this.#beginLongRun(job)
         else await this.#runShort(job)
       }
     } catch (error) {
@@ -188,8 +193,8 @@ export class Scheduler {
       })
   }
 
-  /** Of its next run, where that has tokens of this job alone; 0 where it shares one. */
-  #runTokens(job: Job): number {
+  /** At least, of its next run; 0 where it shares one with others. */
+  #runCost(job: Job): number {
     if (this.#hasUnreadOptions(job)) return 0
     if (job.isRow) return rowLength(job.work)
     const { evidence } = job
@@ -197,7 +202,8 @@ export class Scheduler {
     const { tokens, tokensRead } = evidence
     if (tokensRead < tokens.length)
       return blockEnd(tokens.length, tokensRead, this.#blockTokensMax) - tokensRead
-    return job.longBranch !== null || isLong(job) ? partTokensMax(tokens) : 0
+    if (job.longBranch !== null || isLong(job)) return costOf(partTokensMax(tokens), tokens.length)
+    return costOf(Math.min(pendingTokens(job), this.#branchRunTokensMax(job.work)), tokens.length)
   }
 
   /** The network still writes into what a job of the long run holds: it leaves when that has ended. */
@@ -220,7 +226,7 @@ export class Scheduler {
     for (const job of this.#jobsByShare()) {
       if (job === this.#longRun?.job) continue
       if (!job.isRow && job.evidence === null && !(hasRoom &&= this.#start(job))) continue
-      if (this.#longRun === null || this.#runTokens(job) <= this.#runTokensMax) return job
+      if (this.#longRun === null || this.#runCost(job) <= this.#runTokensMax) return job
     }
     return undefined
   }
@@ -301,7 +307,7 @@ export class Scheduler {
     for (const job of this.#jobsByShare()) {
       if (!job.isRow || job === first || job === this.#longRun?.job) continue
       const wider = Math.max(width, rowLength(job.work))
-      if ((chosen.length + 1) * wider > this.#runTokensMax || this.#hasUnreadOptions(job)) continue
+      if ((chosen.length + 1) * wider > this.#sharedTokensMax || this.#hasUnreadOptions(job)) continue
       width = wider
       chosen.push(job)
     }
@@ -314,7 +320,7 @@ export class Scheduler {
       job.similarityWeights.set(similarityWeights)
       this.#finish(job, vector)
     }
-    this.#countRun(this.#runTokensMax)
+    this.#countRun(this.#sharedTokensMax)
   }
 
   /** Blocks of one evidence are equally long, so that none sees much less than another. */
@@ -331,12 +337,13 @@ export class Scheduler {
     this.#finishIfDone(job)
   }
 
-  /** The next request waits for the run that is under way: while there are others, a request of many branches takes shorter ones. */
-  #branchRunTokensMax({ organizationId }: EncoderWork): number {
+  /** A request waits for the run that is under way: while there are others, one of many branches takes short runs, by their cost. */
+  #branchRunTokensMax({ organizationId, evidence }: EncoderWork): number {
     this.#forgetRecent()
     const isAlone =
       this.#organizations.size === 1 && [...this.#recent.keys()].every((id) => id === organizationId)
-    return isAlone ? this.#runTokensMax : Math.ceil(this.#runTokensMax / 2)
+    const tokensMax = isAlone ? this.#runTokensMax : this.#runTokensMax / 2 / costOf(1, evidence.length)
+    return Math.min(Math.ceil(tokensMax), branchTokensMax(evidence))
   }
 
   /** The map is in the order of the times. */
@@ -348,14 +355,14 @@ export class Scheduler {
     }
   }
 
-  /** Rows of this job, then of others about the same evidence. */
+  /** Rows of this job, then of others about the same evidence, which a long run leaves to their own. */
   async #scoreQuestions(first: Job): Promise<void> {
     const { evidence } = first
     if (evidence === null) return
-    const tokensMax = Math.min(this.#branchRunTokensMax(first.work), branchTokensMax(evidence.tokens))
+    const tokensMax = this.#branchRunTokensMax(first.work)
     const chosen: { job: Job; row: JobRow }[] = []
     let width = 0
-    for (const job of this.#about(first)) {
+    for (const job of this.#longRun?.job === first ? [first] : this.#about(first)) {
       for (let row = pendingRow(job); row !== undefined && !isLong(job); row = pendingRow(job)) {
         const wider = Math.max(width, row.tokens)
         if (chosen.length > 0 && wider * (chosen.length + 1) > tokensMax) break
@@ -369,7 +376,7 @@ export class Scheduler {
       evidence.past,
       chosen.map(({ row }) => row.questions),
     )
-    this.#countRun(tokensMax)
+    this.#countRun(Math.max(tokensMax, width * chosen.length))
     let taken = 0
     for (const { job, row } of chosen)
       for (let index = row.first; index < row.first + branchCount(row); index++)
@@ -498,6 +505,9 @@ const partTokensMax = (evidence: Tokens): number => Math.max(PART_TOKENS_MIN, br
 
 const pendingRow = ({ rows, nextRow }: Job): JobRow | undefined => rows[nextRow]
 
+const pendingTokens = ({ rows, nextRow }: Job): number =>
+  rows.slice(nextRow).reduce((sum, row) => sum + row.tokens, 0)
+
 /** Whether the next row does not fit into one run: it is a single branch. */
 const isLong = (job: Job): boolean => (pendingRow(job)?.tokens ?? 0) > partTokensMax(job.work.evidence)
 
@@ -526,5 +536,3 @@ function engineFault(cause: unknown): Fault {
     cause,
   })
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { findAnswerTokens } from "./answer-tokens.ts"
+import { findAnswerTokens } from "./scoring.ts"
 
 const isPlain = (): boolean => false
 

@@ -1,5 +1,5 @@
 /** The process that has one model: it decides and generates with it, or embeds. */
-import { servePeer } from "../../base/peer/connection.ts"
+import { servePeer } from "../../base/peer/serve.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type EngineService, type ModelEngines, engineHandlers } from "../engine-service.ts"
 import type { EngineStats, ModelFacts } from "../engine.ts"

@@ -15,9 +15,8 @@ import {
 import { Fault } from "../../contract/errors.ts"
 import type { CallFormat, Family } from "./families.ts"
 import type { FunctionTool, GenerateWork, JsonObject, ToolChoice } from "../engine.ts"
-import { JsonObjectScan } from "./json-scan.ts"
+import { JsonObjectScan, type Reader, type ReadEvent } from "./reading.ts"
 import { refusingSchemas } from "./refused-schema.ts"
-import type { ReadEvent, Reader } from "./reader.ts"
 
 interface ConstraintParts {
   readonly grammar: Grammar

@@ -1,8 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { families } from "./families.ts"
-import { FirstCallReader } from "./first-call.ts"
-import { createReader } from "./reading.ts"
+import { createReader, FirstCallReader } from "./reading.ts"
 
 /** Two calls in the way of each family, and what the first of them says. */
 const outputs: readonly [family: string, output: string, name: string, given: string][] = [

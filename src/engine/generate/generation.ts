@@ -1,29 +1,24 @@
 /** One generation on a local model: prompt to tokens, then token by token through the reader, the stops and the grammar. */
 import {
   type LlamaGrammarEvaluationState,
+  type LlamaModel,
   type SequenceEvaluateOptions,
   type Token,
   TokenBias,
 } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
 import { itemsMax } from "../../contract/openai/limits.ts"
-import { writePrompt } from "./chat-prompt.ts"
-import { type CompiledTool, Constraint, callsGrammar, compileTools, notEnforcedIn } from "./constraint.ts"
-import { FirstCallReader } from "./first-call.ts"
-import { TokenText } from "./token-text.ts"
 import type { GenerateWork, GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "../engine.ts"
+import { callsGrammar, type CompiledTool, compileTools, Constraint, notEnforcedIn } from "./constraint.ts"
+import { fittingPrompt } from "./fitting-prompt.ts"
 import type { LocalModel, Slot } from "./local-model.ts"
-import { createReader } from "./reading.ts"
-import type { ReadEvent, Reader } from "./reader.ts"
-import { StopTexts } from "./stop-texts.ts"
+import { createReader, FirstCallReader, type Reader, type ReadEvent, StopTexts } from "./reading.ts"
 
 const MIN_P_DEFAULT = 0.05
 const PUNISHED_TOKENS_MAX = 512
 const SEED_RANGE = 2 ** 31
-/** Prompts are cut by whole messages; more attempts than this are not made. */
-const TRUNCATIONS_MAX = 10_000
 
-export interface LocalPrepared {
+interface LocalPrepared {
   readonly work: GenerateWork
   readonly tokens: readonly Token[]
   readonly startsReasoning: boolean
@@ -47,31 +42,10 @@ export function prepareGeneration(model: LocalModel, work: GenerateWork): LocalP
   const constraint = Constraint.of(work, model.family)
   const callable = constraint === null ? compileTools(work.tools, work.toolChoice) : []
   const notEnforced = [...(constraint?.notEnforced ?? []), ...notEnforcedIn(callable)]
-  const room = model.contextTokensMax
-  let messages = work.messages
-  for (let attempt = 0; attempt < TRUNCATIONS_MAX; attempt++) {
-    const { tokens, startsReasoning } = tokenise(model, { ...work, messages }, constraint)
-    const left = room - tokens.length - 1
-    const fits =
-      left >= Math.max(1, constraint === null ? 1 : model.model.tokenize(constraint.shortest).length)
-    if (fits) {
-      const outputTokensMost = Math.min(left, work.outputTokensMax ?? left)
-      checkFits(model, constraint, outputTokensMost)
-      return { work, tokens, startsReasoning, constraint, callable, notEnforced, outputTokensMost }
-    }
-    const shorter = work.truncate ? withoutOldest(messages) : null
-    if (!shorter)
-      throw new Fault(
-        "context_length_exceeded",
-        `Cannot run the request: its prompt has ${tokens.length} tokens; the model's context is ${room} tokens`,
-        { param: "messages" },
-      )
-    messages = shorter
-  }
-  throw new Fault(
-    "context_length_exceeded",
-    "Cannot run the request: it has too many messages to be cut to fit",
-  )
+  const { tokens, startsReasoning, roomTokens } = fittingPrompt(model, work, constraint)
+  const outputTokensMost = Math.min(roomTokens, work.outputTokensMax ?? roomTokens)
+  checkFits(model, constraint, outputTokensMost)
+  return { work, tokens, startsReasoning, constraint, callable, notEnforced, outputTokensMost }
 }
 
 function checkFits(model: LocalModel, constraint: Constraint | null, outputTokensMost: number): void {
@@ -83,29 +57,6 @@ function checkFits(model: LocalModel, constraint: Constraint | null, outputToken
       `Cannot enforce the schema: its shortest answer has ${least} tokens; the limit is ${outputTokensMost}`,
       { param: constraint.param },
     )
-}
-
-/** The oldest message that is not the system's goes first; a tool's result goes with the call it answers. */
-function withoutOldest(messages: GenerateWork["messages"]): GenerateWork["messages"] | null {
-  const index = messages.findIndex(({ role }) => role !== "system")
-  if (index < 0 || index >= messages.length - 1) return null
-  const rest = messages.slice(index + 1)
-  while (rest.length > 1 && rest[0]?.role === "tool") rest.shift()
-  return [...messages.slice(0, index), ...rest]
-}
-
-function tokenise(
-  model: LocalModel,
-  work: GenerateWork,
-  constraint: Constraint | null,
-): { tokens: Token[]; startsReasoning: boolean } {
-  const think = constraint === null && work.effort !== "none" && work.effort !== "minimal"
-  const tools = work.toolChoice === "none" ? [] : work.tools
-  const { parts, startsReasoning } = writePrompt(model.template, { ...work, tools }, think)
-  const tokens = model.withBos(parts.flatMap(({ text, plain }) => model.tokenize(text, !plain)))
-  // A forced call starts after the marks that open it, so the model goes on from there.
-  if (constraint && constraint.opening !== "") tokens.push(...model.tokenize(constraint.opening, true))
-  return { tokens, startsReasoning: startsReasoning && constraint === null }
 }
 
 /** Runs one prepared generation and emits its events as they come. */
@@ -343,4 +294,44 @@ async function* withoutProbabilities(
   tokens: AsyncIterable<Token>,
 ): AsyncGenerator<{ token: Token; probabilities?: ReadonlyMap<Token, number> }> {
   for await (const token of tokens) yield { token }
+}
+
+/** A character has at most four bytes, and a byte may be a token. */
+const PENDING_TOKENS_MAX = 8
+const LAST_TOKENS = 4
+
+class TokenText {
+  readonly #model: LlamaModel
+  readonly #marks: ReadonlySet<string>
+  #pending: Token[] = []
+  #last: Token[] = []
+
+  /** Special tokens are dropped, but for those that mark something the reader knows. */
+  constructor(model: LlamaModel, marks: ReadonlySet<string>) {
+    this.#model = model
+    this.#marks = marks
+  }
+
+  next(token: Token): string {
+    if (this.#pending.length === 0 && this.#model.isSpecialToken(token)) return this.#special(token)
+    this.#pending.push(token)
+    const text = this.#model.detokenize(this.#pending, false, this.#last)
+    if (text.endsWith("\uFFFD") && this.#pending.length < PENDING_TOKENS_MAX) return ""
+    this.#last = [...this.#last, ...this.#pending].slice(-LAST_TOKENS)
+    this.#pending = []
+    return text
+  }
+
+  /** Bytes that never became a character. */
+  end(): string {
+    const text = this.#pending.length === 0 ? "" : this.#model.detokenize(this.#pending, false, this.#last)
+    this.#pending = []
+    return text
+  }
+
+  #special(token: Token): string {
+    this.#last = [...this.#last, token].slice(-LAST_TOKENS)
+    const text = this.#model.detokenize([token], true)
+    return this.#marks.has(text) ? text : ""
+  }
 }

@@ -1,5 +1,4 @@
-import { admitAny, measure } from "../admission.ts"
-import type { EngineCall } from "../engine.ts"
+import { admitAny, type EngineCall, measure } from "../engine.ts"
 import { predicate } from "../branch.ts"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -11,7 +10,7 @@ import { defaultModelFile, randomModel } from "../../../test/models.ts"
 import { LocalEngine } from "./local-engine.ts"
 
 const never = new AbortController().signal
-const POLL = { timeout: 600_000, interval: 50 }
+const POLL = { timeout: 60_000, interval: 50 }
 
 const short = {
   organizationId: "a",

@@ -14,9 +14,8 @@ import {
 } from "node-llama-cpp"
 import { FairTurns } from "../../base/fair-queue.ts"
 import { Fault } from "../../contract/errors.ts"
-import { withoutDefaultSystem } from "../chat-template.ts"
 import type { ModelFacts } from "../engine.ts"
-import { readGguf } from "../gguf.ts"
+import { readGguf, withoutDefaultSystem } from "../gguf.ts"
 import { piecesOf } from "../text-pieces.ts"
 import type { TemplateFacts } from "./chat-prompt.ts"
 import { DecodeRounds } from "./decode-rounds.ts"
@@ -102,6 +101,8 @@ export class LocalModel {
   readonly repeatPenaltyDefault: number
   readonly template: TemplateFacts
   readonly marks: ReadonlySet<string>
+  /** No token stands for more; Infinity where the file does not say. */
+  readonly tokenCharactersMax: number
   readonly rounds = new DecodeRounds()
   readonly #llama: Llama
   readonly #slots: Slot[]
@@ -140,6 +141,7 @@ export class LocalModel {
     this.repeatPenaltyDefault = isSmall ? SMALL_MODEL_REPEAT_PENALTY : 1
     this.template = templateFacts(model)
     this.marks = marksOf(this.template.family)
+    this.tokenCharactersMax = tokenCharactersMax(model)
     this.#slots = Array.from({ length: context.totalSequences }, () => ({
       sequence: context.getSequence(),
       organizationId: null,
@@ -312,6 +314,10 @@ export function vocabularyOf(model: LlamaModel): Vocabulary {
     tokenizer?: { ggml?: { tokens?: readonly string[]; token_type?: readonly number[] } }
   }
   return { texts: tokenizer?.ggml?.tokens ?? [], types: tokenizer?.ggml?.token_type ?? [] }
+}
+
+export function tokenCharactersMax(model: LlamaModel): number {
+  return vocabularyOf(model).texts.reduce((most, { length }) => Math.max(most, length), 0) || Infinity
 }
 
 function templateFacts(model: LlamaModel): TemplateFacts {

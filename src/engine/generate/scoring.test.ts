@@ -1,7 +1,7 @@
 import type { Token } from "node-llama-cpp"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { defaultModelFile, randomModel } from "../../../test/models.ts"
-import { admitAny } from "../admission.ts"
+import { admitAny } from "../engine.ts"
 import { type Branch, predicate } from "../branch.ts"
 import { readGguf } from "../gguf.ts"
 import { splitTemplate } from "../prompt.ts"

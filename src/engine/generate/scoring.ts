@@ -5,7 +5,6 @@ import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import type { EngineCall, EngineStats, Scored, ScoreWork } from "../engine.ts"
 import { splitTemplate } from "../prompt.ts"
-import { findAnswerTokens } from "./answer-tokens.ts"
 import { CONTROL_TOKEN, type LocalModel, type Slot, vocabularyOf } from "./local-model.ts"
 
 /** Branches tokenised before other work of the process gets a turn. */
@@ -61,6 +60,9 @@ export class Scoring {
     { organizationId, evidence, branches }: ScoreWork,
     signal: AbortSignal,
   ): Promise<PreparedScoring> {
+    const { tokenCharactersMax } = this.#model
+    // What cannot fit is not tokenised: others of the process would wait for it.
+    this.#checkLength(Math.ceil(evidence.length / tokenCharactersMax), "at least ")
     const prefix = [...this.#head, ...this.#model.tokenize(evidence, false)]
     const suffixes: Token[][] = []
     let inputTokens = prefix.length
@@ -75,12 +77,12 @@ export class Scoring {
     return { organizationId, prefix, branches: suffixes, inputTokens }
   }
 
-  #checkLength(found: number): void {
+  #checkLength(found: number, about = ""): void {
     const most = this.#model.contextTokensMax
     if (found <= most) return
     throw new Fault(
       "context_length_exceeded",
-      `Cannot score the request: the input with its longest question has ${found} tokens ` +
+      `Cannot score the request: the input with its longest question has ${about}${found} tokens ` +
         `and the context of the model holds ${most}; shorten the input or the question`,
     )
   }
@@ -191,4 +193,39 @@ function logSumExp(tokens: readonly Token[], logits: ReadonlyMap<Token, number>)
   const values = tokens.map((token) => logits.get(token) ?? -Infinity)
   const peak = Math.max(...values)
   return peak + Math.log(values.reduce((sum, value) => sum + Math.exp(value - peak), 0))
+}
+
+interface AnswerTokens {
+  readonly yes: readonly number[]
+  readonly no: readonly number[]
+}
+
+/** Every token that is one spelling of the word, with or without the space that starts a word in that vocabulary. */
+export function findAnswerTokens(
+  texts: readonly string[],
+  isControlToken: (token: number) => boolean,
+): AnswerTokens {
+  const yes: number[] = []
+  const no: number[] = []
+  for (const [token, text] of texts.entries()) {
+    const word = spelledWord(text)
+    if (word === undefined || isControlToken(token)) continue
+    if (word === "yes") yes.push(token)
+    else no.push(token)
+  }
+  if (yes.length === 0 || no.length === 0) {
+    throw new Error(
+      `Cannot read answers from this model: its vocabulary has ${yes.length} tokens for yes and ${no.length} for no; ` +
+        "use a model in which each is one token",
+    )
+  }
+  return { yes, no }
+}
+
+// Byte-level vocabularies write a leading space as "Ġ", SentencePiece ones as "▁".
+const SPELLING = /^[Ġ▁ ]?(yes|Yes|YES|no|No|NO)$/
+
+function spelledWord(text: string): "yes" | "no" | undefined {
+  const word = SPELLING.exec(text)?.[1]?.toLowerCase()
+  return word === "yes" || word === "no" ? word : undefined
 }

@@ -1,5 +1,6 @@
 /** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
 import { type Dispatcher, Pool } from "undici"
+import { AddressRefused, isCloudMetadata, literalAddress, lookupWhere } from "../../base/addresses.ts"
 import { errorCode } from "../../base/error-code.ts"
 import { activeSpan } from "../../base/telemetry.ts"
 import { Fault } from "../../contract/errors.ts"
@@ -9,6 +10,21 @@ export interface RemoteAddress {
   readonly url: string
   readonly key?: string | undefined
 }
+
+/** The headers that say who asks, which may differ by path. */
+export type SignIn = (key: string, path: string) => Readonly<Record<string, string>>
+
+const bearer: SignIn = (key) => ({ authorization: `Bearer ${key}` })
+
+export type Json = Readonly<Record<string, unknown>>
+
+export const isJsonObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const objectOf = (value: unknown): Json => (isJsonObject(value) ? value : {})
+
+/** What a server says that has no such endpoint or cannot do what it is asked. */
+const UNABLE: ReadonlySet<number> = new Set([400, 403, 404, 405, 415, 422, 501])
 
 export interface HttpTimeouts {
   readonly connectMs: number
@@ -24,23 +40,35 @@ const ERROR_BYTES_MAX = 64 * 1024
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
 const QUOTED_CHARACTERS_MAX = 300
 
+const METADATA = "it is one at which clouds tell their machines secrets"
+
+type Tried =
+  | { readonly answer: unknown; readonly refusal: null }
+  | { readonly answer: null; readonly refusal: string }
+
 export class HttpClient {
   /** What stands before every path: the worker may live below the top of its server. */
   readonly #root: string
-  readonly #headers: Record<string, string>
+  readonly #signIn: (path: string) => Readonly<Record<string, string>>
   readonly #pool: Pool
 
-  constructor({ url, key }: RemoteAddress, times: Partial<HttpTimeouts> = {}) {
+  constructor(
+    { url, key }: RemoteAddress,
+    {
+      times = {},
+      signIn = bearer,
+    }: { readonly times?: Partial<HttpTimeouts>; readonly signIn?: SignIn } = {},
+  ) {
     const { connectMs, firstByteMs, idleMs } = { ...DEFAULT_TIMES, ...times }
     const { origin, pathname } = new URL(url)
+    const literal = literalAddress(new URL(url))
+    if (literal !== null && isCloudMetadata(literal))
+      throw new Fault("invalid_request", `Cannot use the address: ${METADATA}`)
     this.#root = pathname.replace(/\/+$/, "").replace(/\/v1$/, "")
-    this.#headers = {
-      "content-type": "application/json",
-      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-    }
+    this.#signIn = (path) => (key === undefined ? {} : signIn(key, path))
     this.#pool = new Pool(origin, {
       connections: CONNECTIONS_MAX,
-      connect: { timeout: connectMs },
+      connect: { timeout: connectMs, lookup: lookupWhere((address) => !isCloudMetadata(address), METADATA) },
       headersTimeout: firstByteMs,
       bodyTimeout: idleMs,
       pipelining: 1,
@@ -56,6 +84,22 @@ export class HttpClient {
     } catch (cause) {
       throw garbage("its answer is not JSON", cause)
     }
+  }
+
+  /** The same, or in which words the server says that it cannot do this; other failures are thrown. */
+  async tryJson(path: string, body: unknown, signal: AbortSignal): Promise<Tried> {
+    const reply = await this.#send("POST", path, { body: JSON.stringify(body), signal })
+    if (reply.statusCode < 300) {
+      const whole = await this.#whole(reply, signal)
+      try {
+        return { answer: JSON.parse(whole), refusal: null }
+      } catch {
+        return { answer: null, refusal: "its answer is not JSON" }
+      }
+    }
+    const text = await this.#error(reply)
+    if (!UNABLE.has(reply.statusCode)) throw refusal(reply.statusCode, text)
+    return { answer: null, refusal: `${reply.statusCode} ${messageOf(text)}`.trim() }
   }
 
   /** The answer's bytes as they come. */
@@ -90,7 +134,11 @@ export class HttpClient {
       signal.throwIfAborted()
       try {
         const path = this.#root + place
-        const headers = { ...this.#headers, ...activeSpan()?.headers }
+        const headers = {
+          "content-type": "application/json",
+          ...this.#signIn(place),
+          ...activeSpan()?.headers,
+        }
         return await this.#pool.request({ method, path, headers, body, signal })
       } catch (error) {
         signal.throwIfAborted()
@@ -150,6 +198,8 @@ function codeOf(error: unknown): string {
 }
 
 function broken(error: unknown): Fault {
+  if (error instanceof AddressRefused)
+    return new Fault("inference_failed", `Cannot use the worker's address: ${METADATA}`, { cause: error })
   const found = neverSent(error)
     ? "it cannot be reached"
     : codeOf(error) === "UND_ERR_HEADERS_TIMEOUT"

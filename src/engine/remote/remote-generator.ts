@@ -6,13 +6,14 @@ import {
   type GenerateWork,
   type GenerationEvent,
   type GenerationUsage,
+  type Media,
   type StopReason,
   type TokenLogprob,
   noGenerationUsage,
 } from "../engine.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Dialect } from "./dialects.ts"
-import { type HttpClient, garbage } from "./http-client.ts"
+import { type HttpClient, type Json, garbage, isJsonObject } from "./http-client.ts"
 
 export interface RemoteModel {
   /** What the worker calls it. */
@@ -82,8 +83,6 @@ function looseSchemas({ format, tools }: GenerateWork): string[] {
   ]
 }
 
-type Json = Record<string, unknown>
-
 /** Reads chunks into events, and counts what the worker does not count. */
 class ChunkReader {
   readonly #reasoningFields: readonly string[]
@@ -108,12 +107,12 @@ class ChunkReader {
         cause: chunk["error"],
       })
     const usage = chunk["usage"]
-    if (isObject(usage)) this.#reported = toUsage(usage)
+    if (isJsonObject(usage)) this.#reported = toUsage(usage)
     const { choices } = chunk
     const [choice] = listOf(choices)
-    if (!isObject(choice)) return []
+    if (!isJsonObject(choice)) return []
     if (typeof choice["finish_reason"] === "string") this.stopReason = toReason(choice["finish_reason"])
-    return isObject(choice["delta"]) ? this.#delta(choice["delta"], choice["logprobs"]) : []
+    return isJsonObject(choice["delta"]) ? this.#delta(choice["delta"], choice["logprobs"]) : []
   }
 
   #delta(delta: Json, logprobs: unknown): GenerationEvent[] {
@@ -131,7 +130,7 @@ class ChunkReader {
   }
 
   #call(call: unknown): GenerationEvent[] {
-    if (!isObject(call) || !isObject(call["function"])) throw garbage("a tool call has no function")
+    if (!isJsonObject(call) || !isJsonObject(call["function"])) throw garbage("a tool call has no function")
     const { name, arguments: given } = call["function"]
     const index = typeof call["index"] === "number" ? call["index"] : this.#open + 1
     const events: GenerationEvent[] = []
@@ -150,21 +149,21 @@ class ChunkReader {
 function parsed(data: string): Json {
   try {
     const value: unknown = JSON.parse(data)
-    if (isObject(value)) return value
+    if (isJsonObject(value)) return value
   } catch (cause) {
     throw garbage("an event is not JSON", cause)
   }
   throw garbage("an event is not an object")
 }
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 const count = (value: unknown): number =>
   typeof value === "number" && value >= 0 && Number.isSafeInteger(Math.round(value)) ? Math.round(value) : 0
 
 function toUsage(usage: Json): GenerationUsage {
-  const prompt = isObject(usage["prompt_tokens_details"]) ? usage["prompt_tokens_details"] : {}
-  const completion = isObject(usage["completion_tokens_details"]) ? usage["completion_tokens_details"] : {}
+  const prompt = isJsonObject(usage["prompt_tokens_details"]) ? usage["prompt_tokens_details"] : {}
+  const completion = isJsonObject(usage["completion_tokens_details"])
+    ? usage["completion_tokens_details"]
+    : {}
   return {
     inputTokens: count(usage["prompt_tokens"]),
     cachedInputTokens: Math.min(count(prompt["cached_tokens"]), count(usage["prompt_tokens"])),
@@ -180,11 +179,11 @@ function toReason(reason: string): StopReason {
 }
 
 function toLogprobs(logprobs: unknown): readonly TokenLogprob[] | null {
-  const content = isObject(logprobs) ? logprobs["content"] : null
+  const content = isJsonObject(logprobs) ? logprobs["content"] : null
   if (!Array.isArray(content)) return null
-  return content.filter(isObject).map((one) => ({
+  return content.filter(isJsonObject).map((one) => ({
     ...pair(one),
-    top: listOf(one["top_logprobs"]).filter(isObject).map(pair),
+    top: listOf(one["top_logprobs"]).filter(isJsonObject).map(pair),
   }))
 }
 
@@ -195,8 +194,14 @@ const pair = (one: Json): { token: string; logprob: number } => ({
   logprob: typeof one["logprob"] === "number" ? one["logprob"] : -9999,
 })
 
+/** More than models read an image or a page as. */
+const MEDIA_TOKENS = 8192
+
 function bytesOf({ messages, tools, format }: GenerateWork): number {
-  return Buffer.byteLength(JSON.stringify([messages, tools, format]))
+  const texts = messages.map(({ media: _media, ...message }) => message)
+  const media = messages.flatMap((message) => message.media ?? [])
+  const files = media.filter(({ kind }) => kind === "file").map(({ part }) => part)
+  return Buffer.byteLength(JSON.stringify([texts, files, tools, format])) + media.length * MEDIA_TOKENS
 }
 
 function chatBody(
@@ -208,7 +213,7 @@ function chatBody(
   const quiet = work.effort === "none" || work.effort === "minimal"
   return {
     model,
-    messages: work.messages.map(toWire),
+    messages: toWire(work.messages),
     stream: true,
     stream_options: { include_usage: true },
     // Without a limit of the request's own the worker knows best what is left of its context.
@@ -229,10 +234,38 @@ function chatBody(
 
 const given = (field: string, value: unknown): Json => (value === null ? {} : { [field]: value })
 
-function toWire(message: ChatMessage): Json {
+/** The results of tools have text only in this protocol: what they show follows them as a message of the user. */
+function toWire(messages: readonly ChatMessage[]): Json[] {
+  const wire: Json[] = []
+  let shown: Media[] = []
+  const close = (): void => {
+    if (shown.length > 0) wire.push({ role: "user", content: shown.map(({ part }) => part) })
+    shown = []
+  }
+  for (const message of messages) {
+    if (message.role === "tool") shown.push(...(message.media ?? []))
+    else close()
+    wire.push(messageOf(message))
+  }
+  close()
+  return wire
+}
+
+/** Text and media in turn. */
+function partsOf(text: string, media: readonly Media[]): Json[] {
+  const starts = [0, ...media.map(({ at }) => Math.min(at, text.length))]
+  const pieces = starts.map((start, index) => text.slice(start, starts[index + 1]))
+  return pieces.flatMap((piece, index) => [
+    ...(piece === "" ? [] : [{ type: "text", text: piece }]),
+    ...(media[index] ? [media[index].part] : []),
+  ])
+}
+
+function messageOf(message: ChatMessage): Json {
+  const { content, media = [] } = message
   return {
     role: message.role,
-    content: message.content,
+    content: media.length === 0 || message.role === "tool" ? content : partsOf(content, media),
     ...(message.reasoning === undefined ? {} : { reasoning_content: message.reasoning }),
     ...(message.toolCallId === undefined ? {} : { tool_call_id: message.toolCallId }),
     ...(message.toolCalls === undefined
@@ -262,8 +295,9 @@ function toolFields({ tools, toolChoice, parallelToolCalls }: GenerateWork, { na
         ...(strict ? { strict } : {}),
       },
     })),
-    tool_choice: typeof toolChoice === "string" ? toolChoice : named,
-    parallel_tool_calls: parallelToolCalls,
+    // What a worker does unasked is not asked of it.
+    ...(toolChoice === "auto" ? {} : { tool_choice: typeof toolChoice === "string" ? toolChoice : named }),
+    ...(parallelToolCalls ? {} : { parallel_tool_calls: false }),
   }
 }
 
@@ -274,8 +308,9 @@ function formatFields({ format }: GenerateWork, { jsonObject }: Dialect): Json {
     case "json_object":
       return { response_format: jsonObject }
     case "json_schema": {
-      const { name, schema, strict } = format
-      return { response_format: { type: "json_schema", json_schema: { name, schema, strict } } }
+      const { name, schema, strict, description } = format
+      const named = { name, ...(description === undefined ? {} : { description }), schema }
+      return { response_format: { type: "json_schema", json_schema: strict ? { ...named, strict } : named } }
     }
   }
 }

@@ -2,7 +2,7 @@
 import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import type { EngineCall, Scored, ScoreEngine, ScoreWork } from "../engine.ts"
-import { type PromptFrame, splitTemplate } from "../prompt.ts"
+import { type PromptFrame, specialLooking, splitTemplate } from "../prompt.ts"
 import { readGguf } from "../gguf.ts"
 import type { Dialect, ScoreCall, TokenizeCall } from "./dialects.ts"
 import type { RemoteModel } from "./remote-generator.ts"
@@ -28,9 +28,14 @@ interface Ready {
   readonly no: ReadonlySet<number>
 }
 
-export function remoteScorer(client: HttpClient, dialect: Dialect, model: RemoteScoredModel): ScoreEngine {
-  const { tokenize, score } = dialect
-  if (!tokenize || !score) return unable()
+/** Null where its tokenizer or its chat template is not to be had: the tokens of a branch are not guessed. */
+export function tokenScorer(
+  client: HttpClient,
+  dialect: Dialect,
+  model: RemoteScoredModel,
+): Pick<ScoreEngine, "score"> | null {
+  const { tokenize, score, template } = dialect
+  if (!tokenize || !score || (!template && model.file === null)) return null
   let opening: Promise<Ready> | null = null
   const ready = async (signal: AbortSignal): Promise<Ready> => {
     const current = (opening ??= open(client, dialect, { call: tokenize, model, signal }))
@@ -39,30 +44,11 @@ export function remoteScorer(client: HttpClient, dialect: Dialect, model: Remote
     return await current
   }
   return {
-    facts: async () => ({
-      name: model.name,
-      contextTokensMax: model.contextTokensMax,
-      parameterCount: 0,
-      quantization: model.quantization,
-    }),
     score: async (work, call) => {
       const frame = await ready(call.signal)
       return await scoreBranches({ client, tokenize, score, model, frame }, work, call)
     },
-    close: async () => await client.close(),
   }
-}
-
-/** Without its tokenizer the tokens of a branch cannot be counted, and are not guessed. */
-function unable(): ScoreEngine {
-  return { facts: refuse, score: refuse, close: async () => undefined }
-}
-
-async function refuse(): Promise<never> {
-  throw new Fault(
-    "decisions_unsupported",
-    "Cannot decide with this model: the dialect of its worker shows no tokens and no log-probabilities",
-  )
 }
 
 async function open(
@@ -133,9 +119,6 @@ async function tokens(
     throw garbage("it has no list of tokens")
   return found
 }
-
-/** Texts that look like special tokens; cut in two, neither half is one. */
-const specialLooking = /<[^<>\s]{1,64}>|\[\/?[A-Z_]{2,32}\]/g
 
 async function plainTokens(
   client: HttpClient,

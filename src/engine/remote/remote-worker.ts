@@ -1,14 +1,13 @@
 /** Everything a worker at another address can do for a model, by its dialect. */
-import type { EmbedEngine, GenerateEngine, ScoreEngine } from "../engine.ts"
+import { type EmbedEngine, type GenerateEngine, normalised } from "../engine.ts"
+import { type Decider, remoteDecider } from "./decider.ts"
 import { type DialectName, dialects } from "./dialects.ts"
-import { type RemoteScoredModel, remoteScorer } from "./remote-scorer.ts"
+import type { RemoteScoredModel } from "./remote-scorer.ts"
 import { remoteGenerator, type RemoteModel } from "./remote-generator.ts"
-import { systemOneScorer } from "./systemone-scorer.ts"
 import { HttpClient, type RemoteAddress, type HttpTimeouts, garbage } from "./http-client.ts"
-import { normalised } from "../generate/vectors.ts"
 
 export interface RemoteWorker {
-  readonly scorer: ScoreEngine
+  readonly scorer: Decider
   readonly generator: GenerateEngine
   readonly embedder: EmbedEngine
   readonly check: (signal: AbortSignal) => Promise<void>
@@ -24,10 +23,9 @@ export function openRemoteWorker(
   }: { readonly model: RemoteScoredModel; readonly times?: Partial<HttpTimeouts> | undefined },
 ): RemoteWorker {
   const dialect = dialects[dialectName]
-  const client = new HttpClient(address, times)
+  const client = new HttpClient(address, { times, ...(dialect.signIn ? { signIn: dialect.signIn } : {}) })
   return {
-    scorer:
-      dialectName === "systemone" ? systemOneScorer(client, model) : remoteScorer(client, dialect, model),
+    scorer: remoteDecider(client, dialect, model),
     generator: remoteGenerator(client, dialect, model),
     embedder: remoteEmbedder(client, model),
     check: async (signal) => await client.check(dialect.health, signal),

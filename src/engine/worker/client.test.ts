@@ -5,23 +5,24 @@ import { afterEach, describe, expect, test } from "vitest"
 import { answerHttp, protocolHeader } from "../../base/peer/http.ts"
 import { encodeFrame } from "../../base/peer/http.ts"
 import { Fault } from "../../contract/errors.ts"
-import { admitAny, measure } from "../admission.ts"
 import { predicate } from "../branch.ts"
 import { engineHandlers } from "../engine-service.ts"
 import {
+  admitAny,
   type EngineCall,
-  type GenerateWork,
   type GenerationEvent,
   type GenerationUsage,
+  measure,
   noGenerationUsage,
 } from "../engine.ts"
 import { type WorkerClient, workerClient } from "./client.ts"
 import { healthPath, protocolVersion } from "./client.ts"
+import { plainWork } from "../../../test/plain-work.ts"
 
 const never = new AbortController().signal
 const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })
 const work = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
-const generation = { organizationId: "o", messages: [] } as unknown as GenerateWork
+const generation = plainWork()
 const margins = Float64Array.of(0.1 + 0.2, -5e-324)
 
 let server: Server | undefined

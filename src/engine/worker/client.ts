@@ -3,7 +3,7 @@ import { findMismatch, httpPeer, protocolHeader } from "../../base/peer/http.ts"
 import { type EngineClient, engineClient } from "../engine-client.ts"
 import type { EngineService } from "../engine-service.ts"
 
-export interface WorkerAddress {
+interface WorkerAddress {
   readonly url: string
   /** What the worker calls the model. */
   readonly model: string

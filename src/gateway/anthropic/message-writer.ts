@@ -22,6 +22,10 @@ export class MessageWriter {
     this.#facts = { id: ids.next("msg"), model }
   }
 
+  get id(): string {
+    return this.#facts.id
+  }
+
   start(used: GenerationUsage): MessageEvent[] {
     const message = this.#message([], { stop_reason: null, stop_sequence: null }, used)
     return [{ type: "message_start", message }]
@@ -96,8 +100,7 @@ export class MessageWriter {
 
   #enter(type: "text" | "thinking"): MessageEvent[] {
     if (this.#open?.type === type) return []
-    const block: OutputBlock =
-      type === "text" ? { type, text: "", citations: null } : { type, thinking: "", signature: "" }
+    const block: OutputBlock = type === "text" ? { type, text: "" } : { type, thinking: "", signature: "" }
     return [...this.#close(), ...this.#begin(block)]
   }
 

@@ -10,9 +10,13 @@ import type {
   CountTokensRequest,
   InputMessage,
   MessagesRequest,
+  ReadBlock,
+  ShownBlock,
 } from "../../contract/anthropic/messages.ts"
+import { isHostedBlock } from "../../contract/anthropic/messages.ts"
 import { EventStream, type Handlers, type StreamEvent } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import { anthropicVersionHeader, anthropicVersions } from "../../contract/headers.ts"
 import type {
   ChatMessage,
   FunctionTool,
@@ -20,13 +24,11 @@ import type {
   OutputFormat,
   ToolChoice,
 } from "../../engine/engine.ts"
-import type { MeteredCall } from "../metered-call.ts"
+import type { Asker, MeteredCall } from "../metered-call.ts"
 import { callIdCharactersMax, checkOffered, noteDropped, openWork } from "../openai/chat-work.ts"
 import { Generating, type InferenceDeps, countPromptTokens, runInference } from "../openai/inference.ts"
+import { type Shown, ShownText } from "../openai/media.ts"
 import { MessageWriter } from "./message-writer.ts"
-
-const versionHeader = "anthropic-version"
-const versions = ["2026-10-21", "2023-06-01", "2023-01-01"]
 
 export function anthropicHandlers(deps: InferenceDeps): Handlers<typeof anthropicEndpoints> {
   return {
@@ -34,7 +36,7 @@ export function anthropicHandlers(deps: InferenceDeps): Handlers<typeof anthropi
       const start = { callSource: "messages", wire: "messages", asker, check: checkVersion } as const
       return await runInference(deps, start, async (call, body) => {
         const { work, dropped } = messageWork(body, call.organizationId)
-        noteDropped(call, dropped)
+        noteDropped(call, dropped.tools, dropped.blocks)
         const isStreamed = body.stream === true
         const generating = await Generating.start(deps, call, {
           model: body.model,
@@ -43,6 +45,7 @@ export function anthropicHandlers(deps: InferenceDeps): Handlers<typeof anthropi
           isStreamed,
         })
         const writer = new MessageWriter(deps.ids, generating.model.sku)
+        generating.identify(writer.id)
         return isStreamed
           ? new EventStream(named(stream(writer, generating)), null)
           : await gather(writer, generating)
@@ -57,7 +60,7 @@ export function anthropicHandlers(deps: InferenceDeps): Handlers<typeof anthropi
       } as const
       return await runInference(deps, start, async (call, body) => {
         const { work, dropped } = promptWork(body, call.organizationId)
-        noteDropped(call, dropped)
+        noteDropped(call, dropped.tools, dropped.blocks)
         return { input_tokens: await countPromptTokens(deps, call, { model: body.model, work }) }
       })
     },
@@ -65,13 +68,17 @@ export function anthropicHandlers(deps: InferenceDeps): Handlers<typeof anthropi
 }
 
 /** Anthropic's clients name the version of the API with every request, and read the request's id from this header. */
-function checkVersion(call: MeteredCall): void {
+export function checkVersion(call: Pick<MeteredCall, "request"> & Required<Pick<Asker, "header">>): void {
   call.header("request-id", call.request.id)
-  const version = call.request.header(versionHeader)
-  if (version !== null && versions.includes(version)) return
-  throw new Fault("invalid_header", `Cannot read ${versionHeader}: send one of ${versions.join(", ")}`, {
-    param: versionHeader,
-  })
+  const version = call.request.header(anthropicVersionHeader)
+  if (anthropicVersions.some((known) => known === version)) return
+  throw new Fault(
+    "invalid_header",
+    `Cannot read ${anthropicVersionHeader}: send one of ${anthropicVersions.join(", ")}`,
+    {
+      param: anthropicVersionHeader,
+    },
+  )
 }
 
 async function* named(events: AsyncIterable<MessageEvent>): AsyncGenerator<StreamEvent> {
@@ -105,23 +112,19 @@ async function settle(writer: MessageWriter, generating: Generating): Promise<vo
   await generating.succeed({ stopReason: writer.stopReason, toolCalls: writer.toolNames })
 }
 
-export interface MessageWork {
+interface MessageWork {
   readonly work: GenerateWork
-  /** Tools that cannot run here and were left out. */
-  readonly dropped: readonly string[]
+  /** What cannot run or be read here and was left out, by type. */
+  readonly dropped: { readonly tools: readonly string[]; readonly blocks: readonly string[] }
 }
 
-export function messageWork(request: MessagesRequest, organizationId: string): MessageWork {
+function messageWork(request: MessagesRequest, organizationId: string): MessageWork {
   const { work, dropped } = promptWork(request, organizationId)
   return {
     dropped,
     work: {
       ...work,
-      sampling: {
-        ...work.sampling,
-        temperature: request.temperature ?? null,
-        topP: request.top_p ?? null,
-      },
+      sampling: { ...work.sampling, temperature: request.temperature ?? null, topP: request.top_p ?? null },
       stop: request.stop_sequences ?? [],
       outputTokensMax: request.max_tokens,
     },
@@ -129,10 +132,11 @@ export function messageWork(request: MessagesRequest, organizationId: string): M
 }
 
 /** What a request says about its prompt: all that counting its tokens needs. */
-export function promptWork(request: CountTokensRequest, organizationId: string): MessageWork {
+function promptWork(request: CountTokensRequest, organizationId: string): MessageWork {
   const { tools, dropped } = offeredTools(request)
+  const hosted = request.messages.flatMap(blocksOf).filter(isHostedBlock)
   return {
-    dropped,
+    dropped: { tools: dropped, blocks: hosted.map(({ type }) => type) },
     work: {
       ...openWork,
       organizationId,
@@ -147,25 +151,23 @@ export function promptWork(request: CountTokensRequest, organizationId: string):
 }
 
 function toMessages({ system, messages }: CountTokensRequest): ChatMessage[] {
-  checkTurns(messages)
   const called = new Set<string>()
   const first: ChatMessage[] =
     system === undefined
       ? []
       : [{ role: "system", content: typeof system === "string" ? system : textsOf(system).join("\n") }]
-  return [
-    ...first,
-    ...messages.flatMap((message, index) => {
-      const blocks = blocksOf(message)
-      if (message.role === "assistant") return [assistantMessage(blocks, called)]
-      return userMessages(message.role, blocks, { called, index })
-    }),
-  ]
+  const said = messages.flatMap((message, index) => {
+    const blocks = blocksOf(message).filter((block): block is ReadBlock => !isHostedBlock(block))
+    if (message.role === "assistant") return [assistantMessage(blocks, called)]
+    return userMessages(message.role, blocks, { called, index })
+  })
+  checkTurns(said)
+  return [...first, ...said]
 }
 
 /** An answer that is begun for the model cannot be continued by a chat template. */
-function checkTurns(messages: readonly InputMessage[]): void {
-  if (messages.at(-1)?.role === "assistant")
+function checkTurns(messages: readonly ChatMessage[]): void {
+  if (messages.length === 0 || messages.at(-1)?.role === "assistant")
     throw new Fault(
       "invalid_request",
       "Cannot continue the assistant's message: the conversation must end with a message of the user",
@@ -179,7 +181,7 @@ const blocksOf = ({ content }: InputMessage): readonly ContentBlock[] =>
 const textsOf = (blocks: readonly { readonly text: string }[]): string[] => blocks.map(({ text }) => text)
 
 /** What a message holds, block by block, joined as one turn. */
-function assistantMessage(blocks: readonly ContentBlock[], called: Set<string>): ChatMessage {
+function assistantMessage(blocks: readonly ReadBlock[], called: Set<string>): ChatMessage {
   let content = ""
   let reasoning = ""
   const toolCalls: { id: string; name: string; arguments: string }[] = []
@@ -197,6 +199,9 @@ function assistantMessage(blocks: readonly ContentBlock[], called: Set<string>):
         break
       case "redacted_thinking":
         break
+      case "image":
+      case "document":
+      case "search_result":
       case "tool_result":
         throw misplaced(block.type, "assistant")
     }
@@ -211,30 +216,30 @@ function assistantMessage(blocks: readonly ContentBlock[], called: Set<string>):
 /** Results become messages of their own; texts that follow each other become one. */
 function userMessages(
   role: "user" | "system",
-  blocks: readonly ContentBlock[],
-  { called, index }: { readonly called: ReadonlySet<string>; readonly index: number },
+  blocks: readonly ReadBlock[],
+  { called, index }: { called: ReadonlySet<string>; index: number },
 ): ChatMessage[] {
   const messages: ChatMessage[] = []
-  let texts: string[] = []
+  let said: ShownBlock[] = []
   const close = (): void => {
-    if (texts.length > 0) messages.push({ role, content: texts.join("\n") })
-    texts = []
+    if (said.length > 0) messages.push({ role, ...shownBlocks(said) })
+    said = []
   }
   for (const block of blocks)
     switch (block.type) {
       case "text":
-        texts.push(block.text)
+      case "image":
+      case "document":
+      case "search_result":
+        said.push(block)
         break
       case "tool_result": {
         if (!called.has(block.tool_use_id)) throw withoutCall(block.tool_use_id, index)
         close()
         const given = block.content ?? ""
-        const content = typeof given === "string" ? given : textsOf(given).join("\n")
-        messages.push({
-          role: "tool",
-          toolCallId: block.tool_use_id,
-          content: block.is_error === true ? `Error: ${content}` : content,
-        })
+        const shown = typeof given === "string" ? { content: given } : shownBlocks(given)
+        const content = block.is_error === true ? `Error: ${shown.content}` : shown.content
+        messages.push({ role: "tool", toolCallId: block.tool_use_id, ...shown, content })
         break
       }
       case "tool_use":
@@ -245,6 +250,53 @@ function userMessages(
   close()
   return messages
 }
+
+/** Texts and what stands between them, in one turn. */
+function shownBlocks(blocks: readonly ShownBlock[]): Shown {
+  const shown = new ShownText()
+  show(shown, blocks)
+  return shown.shown
+}
+
+function show(shown: ShownText, blocks: readonly ShownBlock[]): void {
+  for (const [index, block] of blocks.entries()) {
+    if (index > 0 && block.type !== "image") shown.text("\n")
+    showBlock(shown, block)
+  }
+}
+
+function showBlock(shown: ShownText, block: ShownBlock): void {
+  switch (block.type) {
+    case "text":
+      return shown.text(block.text)
+    case "image": {
+      const { type, url = "" } = block.source
+      return shown.image({ url: type === "url" ? url : dataUrl(block.source) })
+    }
+    case "document":
+      return showDocument(shown, block)
+    case "search_result":
+      return shown.text([block.title, block.source, ...textsOf(block.content)].join("\n"))
+    case "tool_reference":
+      return shown.text(block.tool_name)
+  }
+}
+
+function showDocument(shown: ShownText, { source, title }: ShownBlock & { readonly type: "document" }): void {
+  if (source.type === "text") return shown.text(source.data ?? "")
+  if (source.type !== "content")
+    return shown.file({ file_data: dataUrl(source), filename: title ?? "document" })
+  if (typeof source.content === "string") return shown.text(source.content)
+  show(shown, source.content)
+}
+
+interface Bytes {
+  readonly data?: string | undefined
+  readonly media_type?: string | undefined
+}
+
+const dataUrl = ({ data = "", media_type = "application/octet-stream" }: Bytes): string =>
+  `data:${media_type};base64,${data}`
 
 const misplaced = (type: string, role: string): Fault =>
   new Fault("invalid_request", `Cannot use messages: a ${type} block cannot stand in a message of ${role}`, {

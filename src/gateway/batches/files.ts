@@ -37,6 +37,8 @@ export interface FileDeps {
   readonly expiryMs: number
 }
 
+/** A gateway that is not updated yet may have the file. */
+const unreachableRetryMs = 30_000
 /** Each may leave as much behind as a file may have until it is refused. */
 const uploadsAtOnceMax = 4
 
@@ -72,11 +74,7 @@ export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
     getFileContent: async (call) => {
       const { params, membership } = call
       const file = await visibleFile(database, organizationOf(membership), { id: params.file_id, now: now() })
-      if (file.storage !== storage.id)
-        throw new Fault(
-          "not_ready",
-          "Cannot read the file here: it lies in the storage of another gateway; set files.directory or files.s3_bucket to a shared one",
-        )
+      checkReachable(deps, file)
       call.header("content-length", String(file.bytes))
       call.header("content-disposition", `attachment; filename*=UTF-8''${encodeURIComponent(file.filename)}`)
       return new DocumentStream(storage.read(file))
@@ -109,7 +107,7 @@ export const listOf = <Item extends { readonly id: string }>(data: Item[], hasMo
 export async function visibleFile(
   database: Database,
   organizationId: string,
-  { id, now }: { readonly id: string; readonly now: Date },
+  { id, now }: { id: string; now: Date },
 ): Promise<File> {
   const file = await findFile(database, organizationId, id, now)
   if (!file) throw noFile()
@@ -119,21 +117,67 @@ export async function visibleFile(
 const noFile = (): Fault =>
   new Fault("not_found", "Cannot find the file: no such id is visible to this principal")
 
+/** Throws Fault `not_ready` where its bytes lie elsewhere. */
+export function checkReachable(
+  { storage, log }: { readonly storage: Pick<FileStorage, "id">; readonly log: Pick<Log, "warn"> },
+  file: Pick<File, "id" | "storage">,
+): void {
+  if (file.storage === storage.id) return
+  log.warn(
+    { file: file.id, storage: file.storage },
+    "a file lies in the storage of another gateway: it moves to the shared one when that gateway starts with this version",
+  )
+  throw new Fault("not_ready", "Cannot read the file at the moment: try again later", {
+    retryAfterMs: unreachableRetryMs,
+  })
+}
+
 async function storeUpload(
   deps: FileDeps,
   organizationId: string,
   body: Parameters<typeof receiveUpload>[0],
 ): Promise<File> {
-  const { database, storage, clock, ids, fileBytesMax, organizationBytesMax } = deps
-  const left = organizationBytesMax - Number(await sumBytes(database, organizationId))
-  const bytesMax = Math.max(0, Math.min(fileBytesMax, left))
-  const { fields, filename, blob } = await receiveUpload(body, storage, bytesMax)
+  const { fields, filename, blob } = await receiveUpload(
+    body,
+    deps.storage,
+    await roomFor(deps, organizationId),
+  )
+  const seconds = fields["expires_after[seconds]"]
+  const expiryMs = seconds === undefined ? deps.expiryMs : seconds * 1000
+  return await placeFile(deps, { organizationId, filename, purpose: fields.purpose, expiryMs }, blob)
+}
+
+/** A file that the server makes. Throws Fault `body_over_limit` or `storage_full`. */
+export async function storeBlob(
+  deps: FileDeps,
+  file: Omit<PlacedFile, "expiryMs">,
+  pieces: AsyncIterable<Uint8Array>,
+): Promise<File> {
+  const bytesMax = await roomFor(deps, file.organizationId)
+  const blob = await deps.storage.stage(bounded(pieces, bytesMax, () => tooLarge(bytesMax)))
+  return await placeFile(deps, { ...file, expiryMs: deps.expiryMs }, blob)
+}
+
+async function roomFor(deps: FileDeps, organizationId: string): Promise<number> {
+  const left = deps.organizationBytesMax - Number(await sumBytes(deps.database, organizationId))
+  return Math.max(0, Math.min(deps.fileBytesMax, left))
+}
+
+interface PlacedFile extends Pick<File, "organizationId" | "filename" | "purpose"> {
+  readonly expiryMs: number
+}
+
+/** Discards what was staged once it lies in its place. */
+async function placeFile(
+  { database, storage, clock, ids, organizationBytesMax }: FileDeps,
+  { expiryMs, ...placed }: PlacedFile,
+  blob: StagedBlob,
+): Promise<File> {
+  const { organizationId } = placed
   try {
     const createdAt = new Date(clock.nowMs())
-    const seconds = fields["expires_after[seconds]"]
-    const expiresAt = new Date(createdAt.getTime() + (seconds === undefined ? deps.expiryMs : seconds * 1000))
-    const { purpose } = fields
-    const file = { id: ids.next("file"), organizationId, filename, purpose, createdAt, expiresAt }
+    const expiresAt = new Date(createdAt.getTime() + expiryMs)
+    const file = { id: ids.next("file"), ...placed, createdAt, expiresAt }
     await placeBlob(database, storage, organizationId, blob, createdAt)
     return await database.transaction(async (sql) => {
       const used = Number(await lockUsedBytes(sql, organizationId))
@@ -149,7 +193,7 @@ async function storeUpload(
   }
 }
 
-export function toFileObject(file: File): FileObject {
+function toFileObject(file: File): FileObject {
   return {
     id: file.id,
     object: "file",
@@ -207,7 +251,7 @@ export class FileSweeper {
   }
 }
 
-export interface Upload {
+interface Upload {
   readonly fields: FileFields
   readonly filename: string
   /** It must be discarded in the end. */
@@ -231,12 +275,8 @@ export async function receiveUpload(
   storage: Pick<FileStorage, "stage">,
   bytesMax: number,
 ): Promise<Upload> {
-  const tooLarge = (): Fault =>
-    new Fault(
-      "body_over_limit",
-      `Cannot store the file: it is larger than ${bytesMax} bytes, which is what fits`,
-    )
-  if (body.contentLength !== null && body.contentLength > bytesMax + formBytesMax) throw tooLarge()
+  const over = (): Fault => tooLarge(bytesMax)
+  if (body.contentLength !== null && body.contentLength > bytesMax + formBytesMax) throw over()
   const form = openForm(body.contentType)
   const values = new Map<string, string>()
   const found: { file: FileFound | null } = { file: null }
@@ -254,7 +294,7 @@ export async function receiveUpload(
     // A form that breaks off fails its file, which may have no reader yet.
     stream.on("error", (error) => form.destroy(error))
     if (name !== "file" || found.file) return void stream.resume()
-    const staged = storage.stage(bounded(stream, bytesMax, tooLarge))
+    const staged = storage.stage(bounded(stream, bytesMax, over))
     // The form is read no further when its file cannot be stored.
     staged.catch((error: Error) => form.destroy(error))
     found.file = { filename: nameOf(filename), stream, staged }
@@ -269,6 +309,12 @@ export async function receiveUpload(
   }
   return await uploadOf(values, found.file)
 }
+
+const tooLarge = (bytesMax: number): Fault =>
+  new Fault(
+    "body_over_limit",
+    `Cannot store the file: it is larger than ${bytesMax} bytes, which is what fits`,
+  )
 
 function openForm(contentType: string): BusboyInstance {
   try {
@@ -287,14 +333,14 @@ const broken = (cause: unknown): Fault =>
   })
 
 async function* bounded(
-  pieces: AsyncIterable<Buffer>,
+  pieces: AsyncIterable<Uint8Array>,
   bytesMax: number,
-  tooLarge: () => Fault,
+  over: () => Fault,
 ): AsyncGenerator<Uint8Array> {
   let bytes = 0
   for await (const piece of pieces) {
     bytes += piece.length
-    if (bytes > bytesMax) throw tooLarge()
+    if (bytes > bytesMax) throw over()
     yield piece
   }
 }

@@ -21,11 +21,11 @@ interface FinalizeDeps {
 export async function finalizeBatch(
   deps: FinalizeDeps,
   batch: Batch,
-  { now, signal }: { readonly now: Date; readonly signal: AbortSignal },
+  { now, signal }: { now: Date; signal: AbortSignal },
 ): Promise<boolean> {
   const { database, storage } = deps
   const all = await listParts(database, batch.id)
-  const found: Found = { completed: 0, cut: 0, inputDamage: null }
+  const found: Found = { completed: 0, unrun: 0, cut: 0, inputDamage: null }
   const output = await storage.stage(select(deps, batch, { all, signal, file: "output", found }))
   const errors = await storage
     .stage(select(deps, batch, { all, signal, file: "errors", found }))
@@ -58,6 +58,7 @@ export async function finalizeBatch(
         outputFileId: outputFile?.id ?? null,
         errorFileId: errorFile?.id ?? null,
         completed: found.completed,
+        unrun: found.unrun,
         now,
       })
       if (!isOurs) throw new LostBatch()
@@ -81,6 +82,7 @@ const kinds = keysOf(resultMark)
 interface Found {
   /** Lines whose answers are in the output file. */
   completed: number
+  unrun: number
   /** Those after them, whose answers do not fit it any more. */
   cut: number
   /** Set where lines that were not run cannot even be named. */
@@ -109,12 +111,7 @@ async function* select(
     signal,
     file,
     found,
-  }: {
-    readonly all: readonly BatchPart[]
-    readonly signal: AbortSignal
-    readonly file: "output" | "errors"
-    readonly found: Found
-  },
+  }: { all: readonly BatchPart[]; signal: AbortSignal; file: "output" | "errors"; found: Found },
 ): AsyncGenerator<Buffer> {
   const isOutput = file === "output"
   let bytes = 0
@@ -130,6 +127,7 @@ async function* select(
     for (const { kind, text } of lines) {
       if (kind !== "output") {
         if (isOutput) continue
+        if (kind === "unrun") found.unrun++
         // Written by encodeResults.
         const line = kind === "unrun" ? (JSON.parse(text) as BatchLine) : null
         yield Buffer.from(`${line ? unrunLine({ batchId: batch.id, line, startedMs }, why) : text}\n`)
@@ -173,7 +171,7 @@ interface PartResults {
 async function resultsOf(
   deps: FinalizeDeps,
   batch: Batch,
-  { part, signal }: { readonly part: BatchPart; readonly signal: AbortSignal },
+  { part, signal }: { part: BatchPart; signal: AbortSignal },
 ): Promise<PartResults> {
   const unrun = async (why: Reason): Promise<PartResults> => ({
     lines: (await readPartLines(deps, batch, { part, signal })).map(({ line, customId }) => ({

@@ -1,5 +1,5 @@
 /** Checks the input of a batch, and cuts it into parts of whole lines that gateways run one by one. */
-import type { BatchError } from "../../contract/openai/batches.ts"
+import type { BatchError, BatchErrorCode } from "../../contract/openai/batches.ts"
 import type { Batch, NewPart } from "../../store/batches/batches.ts"
 import { BlobDamaged, type FileStorage } from "../../store/files/storage.ts"
 import { readLines } from "./lines.ts"
@@ -8,11 +8,11 @@ import { readLines } from "./lines.ts"
 const partLinesMax = 32
 const partBytesMax = 1024 * 1024
 /** The largest body that decisions may have. */
-export const lineBytesMax = 8 * 1024 * 1024
+const lineBytesMax = 8 * 1024 * 1024
 const errorsMax = 100
 const newline = 0x0a
 
-export interface CheckedInput {
+interface CheckedInput {
   readonly parts: readonly NewPart[]
   readonly total: number
   readonly errors: readonly BatchError[]
@@ -57,7 +57,7 @@ export async function checkInput(
   return { parts, total: names.size, errors: errors.slice(0, errorsMax) }
 }
 
-const inputError = (code: string, message: string): BatchError => ({
+const inputError = (code: BatchErrorCode, message: string): BatchError => ({
   code,
   message,
   line: null,
@@ -93,7 +93,7 @@ interface Cut {
 }
 
 /** Has no more in memory than a part and a line. */
-export async function* cutParts(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Cut> {
+async function* cutParts(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Cut> {
   let held: Uint8Array[] = []
   let [start, length, lineLength, firstLine, lines] = [0, 0, 0, 1, 0]
   const hold = (bytes: Uint8Array): void => {

@@ -1,7 +1,7 @@
 /** Reads the lines of a batch's input, in a thread: each is one request, named by its `custom_id`. */
 import { task, threads } from "../../base/peer/threads.ts"
 import { JsonError, JsonObject, type JsonValue, printJson, readJson } from "../../base/json.ts"
-import type { BatchError, BatchPath } from "../../contract/openai/batches.ts"
+import type { BatchError, BatchErrorCode, BatchPath } from "../../contract/openai/batches.ts"
 
 interface LineJob {
   readonly endpoint: BatchPath
@@ -57,7 +57,7 @@ export function readBatchLines({ endpoint, bytes, firstLine, withBodies }: LineJ
 }
 
 /** Spaces, tabs and carriage returns. */
-export const isBlank = (bytes: Uint8Array): boolean =>
+const isBlank = (bytes: Uint8Array): boolean =>
   bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)
 
 type LineError = Omit<BatchError, "line">
@@ -94,4 +94,8 @@ function readLine(
   return { customId, body }
 }
 
-const wrong = (code: string, message: string, param: string | null): LineError => ({ code, message, param })
+const wrong = (code: BatchErrorCode, message: string, param: string | null): LineError => ({
+  code,
+  message,
+  param,
+})

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
+import { keyPrincipal, membership } from "../../../test/in-memory-gateway.ts"
 import { type LineDeps, type LineRequest, type LineResult, runLine } from "./run-line.ts"
 
 /** Runs a line that fails so often before it is answered. */
@@ -14,18 +15,26 @@ async function run(code: FaultCode, failures: number): Promise<LineResult | null
   } as const
   const deps: LineDeps = {
     callerNow: async (caller) => caller,
-    endpoints: { "/v1/decisions": endpoint } as unknown as LineDeps["endpoints"],
+    endpoints: {
+      "/v1/decisions": endpoint,
+      "/v1/systemone": endpoint,
+      "/v1/chat/completions": endpoint,
+      "/v1/responses": endpoint,
+      "/v1/embeddings": endpoint,
+      "/v1/messages": endpoint,
+    },
     errorBody: (_, fault) => ({ code: fault.code }),
     timeoutMs: 60_000,
     liveTraffic: { enterLine: async () => () => undefined },
   }
-  const request = {
+  const request: LineRequest = {
     batchId: "batch_1",
     endpoint: "/v1/decisions",
-    caller: { principal: { kind: "key", id: "key_1" }, membership: { organizationId: "org_1" } },
+    caller: { principal: keyPrincipal, membership },
     line: { line: 0, customId: "row-0", body: "{}" },
     startedMs: 0,
-  } as unknown as LineRequest
+    isTrial: false,
+  }
   const { signal } = new AbortController()
   return await runLine(deps, request, { stop: signal, halt: signal })
 }

@@ -1,13 +1,14 @@
 /** Runs the lines of a part of a batch, some at a time: each as the request that it is, with its result written as a line. */
 import { setTimeout as wait } from "node:timers/promises"
 import { derivedId } from "../../base/ids.ts"
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import type { Principal, Membership } from "../../contract/access.ts"
 import { type Call, EncodedJson, type Surface, costHeader } from "../../contract/endpoint.ts"
-import { Fault } from "../../contract/errors.ts"
+import { Fault, statusOn } from "../../contract/errors.ts"
+import { anthropicVersionDefault, anthropicVersionHeader } from "../../contract/headers.ts"
 import type { BatchPath } from "../../contract/openai/batches.ts"
 import { stagesHeader } from "../../contract/platform/virtual-models.ts"
-import { abstainedHeader, setHeader } from "../../contract/question-sets/sets.ts"
+import { abstainedHeader, setHeader, trialHeader, trialMetadata } from "../../contract/question-sets/sets.ts"
 import type { Batch, BatchPart } from "../../store/batches/batches.ts"
 import type { FileStorage } from "../../store/files/storage.ts"
 import type { LiveTraffic } from "../routing/queue.ts"
@@ -36,7 +37,7 @@ function readCaller(text: string): BatchCaller {
 }
 
 export interface LineEndpoint {
-  readonly surface: Exclude<Surface, "oauth">
+  readonly surface: Exclude<Surface, "oauth" | "mcp">
   readonly handler: (call: Call<{}, {}, Uint8Array>) => Promise<unknown>
 }
 
@@ -57,6 +58,8 @@ export interface LineRequest {
   readonly line: BatchLine
   /** The time that the line is charged to: the same however often it runs. */
   readonly startedMs: number
+  /** Of a batch that evaluates: its lines are no traffic of a question set. */
+  readonly isTrial: boolean
 }
 
 export interface LineResult {
@@ -65,7 +68,7 @@ export interface LineResult {
 }
 
 /** The account cannot pay, or the caller may no longer ask: neither this line nor, as far as can be told, the next. */
-export class BatchRefused extends Error {
+class BatchRefused extends Error {
   readonly fault: Fault
 
   constructor(fault: Fault) {
@@ -97,7 +100,7 @@ const pauseMsMin = 500
 const pauseMsMax = 30_000
 const paymentRequired = 402
 
-export interface LineSignals {
+interface LineSignals {
   /** Ends what runs. */
   readonly stop: AbortSignal
   /** Lets what runs come to its end, and begins nothing more; aborted with `stop`. */
@@ -169,7 +172,7 @@ async function callEndpoint(deps: LineDeps, request: LineRequest, signal: AbortS
 }
 
 function callOf(request: LineRequest, signal: AbortSignal): Omit<Call<{}, {}, Uint8Array>, "header"> {
-  const { caller, line, startedMs } = request
+  const { caller, line, startedMs, isTrial } = request
   return {
     params: {},
     query: {},
@@ -181,7 +184,10 @@ function callOf(request: LineRequest, signal: AbortSignal): Omit<Call<{}, {}, Ui
       ip: "",
       userAgent: null,
       startedMs,
-      header: () => null,
+      header: (name) => {
+        if (name === anthropicVersionHeader) return anthropicVersionDefault
+        return isTrial && name === trialHeader ? "true" : null
+      },
       signal,
       sequenceId: idOf("seq", request),
       isBatch: true,
@@ -197,15 +203,16 @@ const unexpected = (cause: unknown): Fault =>
   new Fault("internal", "Cannot answer the request: an unexpected failure", { cause })
 
 function failed(deps: LineDeps, request: LineRequest, fault: Fault): LineResult {
-  const error = deps.errorBody(deps.endpoints[request.endpoint].surface, fault)
-  return { isSuccess: false, text: resultLine(request, fault.status, { body: JSON.stringify({ error }) }) }
+  const { surface } = deps.endpoints[request.endpoint]
+  const body = JSON.stringify({ error: deps.errorBody(surface, fault) })
+  return { isSuccess: false, text: resultLine(request, statusOn(surface, fault.code), { body }) }
 }
 
 /** A line break in JSON stands only between values. */
 function resultLine(
   request: LineRequest,
   status: number,
-  { body, told }: { readonly body: string; readonly told?: Pick<Answered, "headers" | "ms"> | undefined },
+  { body, told }: { body: string; told?: Pick<Answered, "headers" | "ms"> | undefined },
 ): string {
   const head = JSON.stringify({ id: idOf("batch_req", request), custom_id: request.line.customId })
   const id = JSON.stringify(idOf("req", request))
@@ -220,7 +227,7 @@ function resultLine(
 
 /** Of a line that was not run, or not to its end. */
 export function unrunLine(
-  request: Omit<LineRequest, "caller" | "endpoint">,
+  request: Omit<LineRequest, "caller" | "endpoint" | "isTrial">,
   error: { readonly code: string; readonly message: string },
 ): string {
   const id = derivedId("batch_req", request.startedMs, `${request.batchId}:${request.line.line}`)
@@ -242,10 +249,7 @@ export interface RanPart {
 export async function readPartLines(
   { storage }: Pick<PartDeps, "storage">,
   batch: Batch,
-  {
-    part,
-    signal,
-  }: { readonly part: Pick<BatchPart, "firstLine" | "start" | "length">; readonly signal: AbortSignal },
+  { part, signal }: { part: Pick<BatchPart, "firstLine" | "start" | "length">; signal: AbortSignal },
 ): Promise<readonly BatchLine[]> {
   const { organizationId, endpoint, inputSha256: sha256 } = batch
   const range = { start: Number(part.start), length: Number(part.length) }
@@ -257,8 +261,8 @@ export async function readPartLines(
 
 export async function runPart(
   deps: PartDeps,
-  { batch, part }: { readonly batch: Batch; readonly part: BatchPart },
-  { concurrency, signals }: { readonly concurrency: number; readonly signals: LineSignals },
+  { batch, part }: { batch: Batch; part: BatchPart },
+  { concurrency, signals }: { concurrency: number; signals: LineSignals },
 ): Promise<RanPart> {
   const { stop, halt } = signals
   const lines = await readPartLines(deps, batch, { part, signal: stop })
@@ -266,10 +270,11 @@ export async function runPart(
   const startedMs = part.startedAt?.getTime() ?? 0
   const results: (LineResult | null)[] = lines.map(() => null)
   const refused: { of: RanPart["refused"] } = { of: null }
+  const isTrial = batch.metadata?.["kind"] === trialMetadata.kind
   const run = async (line: BatchLine, index: number): Promise<void> => {
     const { endpoint, id: batchId } = batch
     try {
-      results[index] = await runLine(deps, { batchId, endpoint, caller, line, startedMs }, signals)
+      results[index] = await runLine(deps, { batchId, endpoint, caller, line, startedMs, isTrial }, signals)
     } catch (error) {
       if (!(error instanceof BatchRefused)) throw error
       refused.of ??= { error, line: line.line }

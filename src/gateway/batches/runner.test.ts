@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest"
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
 import { givenOrganization, nextId } from "../../../test/store/conformance-fixtures.ts"
 import { systemClock } from "../../base/clock.ts"
@@ -67,6 +67,7 @@ async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerDep
       "/v1/chat/completions": endpoint,
       "/v1/responses": endpoint,
       "/v1/embeddings": endpoint,
+      "/v1/messages": endpoint,
     },
     ...changes,
   })
@@ -121,11 +122,14 @@ async function* pieces(text: string): AsyncGenerator<Uint8Array> {
 const organization = async (): Promise<string> => (await givenOrganization(database)).id
 
 async function until(organizationId: string, id: string, status: Batch["status"]): Promise<Batch> {
-  let batch: Batch | null = null
-  await expect
-    .poll(async () => (batch = await findBatch(database, organizationId, id))?.status, { interval: 10 })
-    .toBe(status)
-  return batch as unknown as Batch
+  return await vi.waitFor(
+    async () => {
+      const batch = await findBatch(database, organizationId, id)
+      if (batch?.status !== status) throw new Error(`The batch is ${batch?.status}`)
+      return batch
+    },
+    { interval: 10, timeout: 60_000 },
+  )
 }
 
 async function codesIn(batch: Batch): Promise<(string | undefined)[]> {

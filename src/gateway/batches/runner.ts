@@ -51,7 +51,7 @@ export interface BatchRunner {
 }
 
 /** What failed is tried again after so long. */
-const putOffMs = 10_000
+const retryAfterMs = 10_000
 /** A part that so many gateways died of is not run again. */
 const attemptsMax = 5
 /** Batches that are validated or finalized at once; a small one of an organization does not wait for its large one. */
@@ -88,7 +88,7 @@ function batchKind(deps: RunnerDeps): WorkKind<Batch> {
         stop.throwIfAborted()
         log.error({ err: error, batch: batch.id }, "a batch could not be worked on")
         await expireUnchecked(database, batch, nowDate())
-        await returnBatch(database, batch, new Date(clock.nowMs() + putOffMs))
+        await returnBatch(database, batch, new Date(clock.nowMs() + retryAfterMs))
       }
     },
     giveBack: (batch) => returnBatch(database, batch, null),
@@ -117,6 +117,7 @@ async function failBatch(
       outputFileId: null,
       errorFileId: null,
       completed: 0,
+      unrun: 0,
       now: new Date(clock.nowMs()),
     }),
   )
@@ -194,7 +195,8 @@ async function stopBatchNow({ database, clock }: RunnerDeps, batch: Batch, error
 async function putOff(deps: RunnerDeps, { batch, part }: ClaimedPart, error: unknown): Promise<void> {
   const { database, clock, log } = deps
   log.error({ err: error, batch: batch.id, part: part.number }, "a part of a batch failed")
-  if (!(error instanceof BlobDamaged)) await returnPart(database, part, new Date(clock.nowMs() + putOffMs))
+  if (!(error instanceof BlobDamaged))
+    await returnPart(database, part, new Date(clock.nowMs() + retryAfterMs))
   else if (part.attempts > attemptsMax) await stopBatchNow(deps, batch, damagedInput(error))
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { receiveUpload } from "./files.ts"
+import { checkReachable, receiveUpload } from "./files.ts"
 
 const storage = { stage: () => Promise.reject(new Error("no file is stored here")) }
 const part = (name: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n1\r\n`
@@ -24,4 +24,21 @@ test.each([
   })
   // What a stream reads ahead.
   expect(taken).toBeLessThan(20)
+})
+
+test("where a file of another gateway lies is said to the operator, not to the one who asks for it", () => {
+  const told: unknown[] = []
+  const warn = (...line: unknown[]): void => void told.push(line)
+  const at = { storage: { id: "here" }, log: { warn } }
+  checkReachable(at, { id: "file_1", storage: "here" })
+  expect(told).toEqual([])
+  expect(() => checkReachable(at, { id: "file_1", storage: "elsewhere" })).toThrow(
+    expect.objectContaining({
+      code: "not_ready",
+      message: "Cannot read the file at the moment: try again later",
+    }),
+  )
+  expect(told).toEqual([
+    [{ file: "file_1", storage: "elsewhere" }, expect.stringContaining("another gateway")],
+  ])
 })

@@ -7,7 +7,8 @@ import { elementAt } from "../../base/lists.ts"
 import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
-import { softplus } from "../../scoring/answers.ts"
+import { readChoice, readPredicate, readScore, softplus } from "../../scoring/answers.ts"
+import { answerConfidence } from "../../scoring/teach/apply.ts"
 
 /** Which endpoint asked, and so in which shape the answers go back. */
 export type Wire = "decisions" | "systemone"
@@ -201,7 +202,7 @@ const AFFIRMATIVE = new Set(["yes", "true"])
 const NEGATIVE = new Set(["no", "false"])
 
 /** Branches of one choice, so that what means the same is asked the same. */
-export function coherentChoice(branches: readonly ChoiceBranch[]): Branch[] {
+function coherentChoice(branches: readonly ChoiceBranch[]): Branch[] {
   const plain = branches.map((branch) => ({ ...branch, description: furtherDescription(branch) }))
   const byMeaning = Map.groupBy(plain, meaningOf)
   const isYesNo = byMeaning.size === 2 && byMeaning.has("yes") && byMeaning.has("no")
@@ -216,7 +217,7 @@ export function coherentChoice(branches: readonly ChoiceBranch[]): Branch[] {
 }
 
 /** Branches of one score: a scale and its reverse count their levels in the same direction, from less to more where that shows. */
-export function coherentScore(branches: readonly ScoreBranch[]): Branch[] {
+function coherentScore(branches: readonly ScoreBranch[]): Branch[] {
   if (!isDescending(branches)) return [...branches]
   return branches.map((branch) => ({ ...branch, level: branch.levels - 1 - branch.level }))
 }
@@ -279,4 +280,71 @@ function isDescending(levels: readonly ScoreBranch[]): boolean {
   const [first = "", last = ""] = [texts[0], texts.at(-1)]
   if (LESS.test(first) !== LESS.test(last)) return LESS.test(last)
   return compare(JSON.stringify(texts), JSON.stringify(texts.toReversed())) > 0
+}
+
+/** What the margins of a question come to: its most probable answer, and how sure it is. */
+export interface Verdict {
+  readonly name: string
+  readonly isPredicate: boolean
+  /** Yes or no, the value of an option, a level's index; null where it abstains. */
+  readonly value: string | boolean | number | null
+  readonly isAbstention: boolean
+  /** Probability of the answer, which a threshold is compared with. */
+  readonly confidence: number
+  /** Whether what was taught was used; it is not with another version of the model. */
+  readonly isTaught: boolean
+}
+
+/** Where it abstains. */
+export interface AbstentionRule {
+  readonly threshold: number | null
+  readonly below: "abstain" | "answer"
+}
+
+export function verdictOf(
+  { question, threshold, below }: AbstentionRule & { readonly question: Question },
+  margins: Float64Array,
+  isTaught: boolean,
+): Verdict {
+  const confidence = answerConfidence(question.type, margins)
+  const isAbstention = threshold !== null && below === "abstain" && confidence < threshold
+  const value = isAbstention ? null : mostProbable(question, margins)
+  const isPredicate = question.type === "predicate"
+  return { name: question.name ?? "", isPredicate, value, isAbstention, confidence, isTaught }
+}
+
+function mostProbable(question: Question, margins: Float64Array): string | boolean | number {
+  switch (question.type) {
+    case "predicate":
+      return (margins[0] ?? 0) >= 0 ? "yes" : "no"
+    case "choice":
+      return question.options[readChoice(margins).winner]?.value ?? ""
+    case "score": {
+      const { probabilities } = readScore(margins)
+      return probabilities.indexOf(Math.max(...probabilities))
+    }
+  }
+}
+
+/** Of the least sure question, for traces: 1 is certain, 0 is a guess. Null without questions. */
+export function lowestConfidence(questions: readonly Question[], margins: Float64Array): number | null {
+  let start = 0
+  let lowest: number | null = null
+  for (const question of questions) {
+    const own = margins.subarray(start, (start += branchCount(question)))
+    const confidence = confidenceOf(question, own)
+    if (lowest === null || confidence < lowest) lowest = confidence
+  }
+  return lowest
+}
+
+function confidenceOf({ type }: Question, margins: Float64Array): number {
+  switch (type) {
+    case "predicate":
+      return Math.abs(2 * readPredicate(margins[0] ?? Number.NaN) - 1)
+    case "choice":
+      return readChoice(margins).confidence
+    case "score":
+      return readScore(margins).confidence
+  }
 }

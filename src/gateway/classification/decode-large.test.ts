@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
 import { threadBytesMin } from "../../base/peer/threads.ts"
-import { createDecode, decodeBody } from "./wire.ts"
+import { createDecode, decodeBody } from "./decode.ts"
 
 const compatibility = { nullDescriptions: false, decisionsGa: false }
 const never = new AbortController().signal

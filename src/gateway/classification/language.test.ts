@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isForeign } from "./language.ts"
+import { isForeign } from "../classify.ts"
 
 describe("a language that was not learnt", () => {
   it.each([

@@ -5,16 +5,16 @@
 /* oxlint-disable no-underscore-dangle -- `_zod` is where zod shows a schema to libraries */
 import { z } from "zod"
 import {
+  checkJsonBounds,
+  depthOf,
+  isList,
   JsonError,
   JsonNumber,
   JsonObject,
   type JsonValue,
-  depthOf,
-  isList,
   printJson,
   readJson,
 } from "../../base/json.ts"
-import { checkJsonBounds } from "../../base/json-bounds.ts"
 import { LIMITS, type WireRule, wireRegistry } from "../../contract/decisions.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 

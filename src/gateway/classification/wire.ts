@@ -1,12 +1,9 @@
-/**
- * The wires of both classification endpoints, both ways: a body becomes a `Classification`, small ones at once and large ones in a
- * thread, and the margins of its branches become the answers.
- */
+/** The wires of both classification endpoints, both ways: a body becomes a `Classification`, and the margins of its branches become the answers. */
 import type { z } from "zod"
 import { elementAt } from "../../base/lists.ts"
 import { JsonNumber, JsonObject, type JsonValue, printJson } from "../../base/json.ts"
-import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import {
+  type AnswerVerdict,
   type DecisionAnswer,
   DecisionsRequest,
   type DecisionsResponse,
@@ -19,7 +16,6 @@ import { UnusableMargin, readChoice, readPredicate, readScore } from "../../scor
 import {
   type Classification,
   type Question,
-  type Wire,
   composeClassification,
   isSetReference,
   marginsOf,
@@ -32,55 +28,6 @@ import {
   conversationText,
 } from "./conversation.ts"
 import { type ReadOptions, entryPath, readAs, readBody } from "./read-request.ts"
-
-interface DecodeJob {
-  readonly wire: Wire
-  readonly bytes: Uint8Array
-  readonly compatibility: Compatibility
-}
-
-/** Departures from the contract that are switched on. */
-export interface Compatibility extends ReadOptions {
-  /** Decisions take what OpenAI's own take: conversations, tools, JSON, and instructions as parts. */
-  readonly decisionsGa: boolean
-}
-
-/** What a thread sends back: branches repeat their question's text, and are written anew from it for less. */
-type Decoded = Omit<Classification, "branches">
-
-/** Large bodies of one `owner` are decoded one after the other. */
-export type Decode = (
-  wire: Wire,
-  bytes: Uint8Array,
-  owner: string,
-  signal: AbortSignal,
-) => Promise<Classification>
-
-export function createDecode(compatibility: Compatibility): Decode {
-  return async (wire, bytes, owner, signal) => {
-    const job = { wire, bytes, compatibility }
-    if (bytes.byteLength < threadBytesMin) return decodeBody(job)
-    return composeClassification(await threads.run(owner, decodeTask, job, signal))
-  }
-}
-
-const decodeTask = task(import.meta.url, decodeApart)
-
-/** In a thread. */
-export function decodeApart(job: DecodeJob): Decoded {
-  const { branches: _, ...decoded } = decodeBody(job)
-  return decoded
-}
-
-/** Every refusal is a Fault with a stable code and the path of what is wrong. */
-export function decodeBody({ wire, bytes, compatibility }: DecodeJob): Classification {
-  switch (wire) {
-    case "decisions":
-      return decodeDecisions(bytes, compatibility.decisionsGa)
-    case "systemone":
-      return decodeSystemOne(bytes, compatibility)
-  }
-}
 
 export function decodeDecisions(bytes: Uint8Array, isGa = false): Classification {
   const body = readBody(bytes)
@@ -175,17 +122,27 @@ function systemOneQuestion(id: string, question: ReadQuestion): Question {
   }
 }
 
+/** Questions as they were asked, with what a question set made of the answers. */
+export interface Judged extends Classification {
+  /** One for each question. */
+  readonly verdicts?: readonly AnswerVerdict[] | null
+}
+
 /**
  * The body of a 200. Margins are those of `classification.branches`, in their order; a wrong number of them, or one that is not
  * finite, is Fault `invalid_worker_response`.
  */
 export function decisionsAnswer(
-  classification: Classification,
+  classification: Judged,
   margins: Float64Array,
   inputTokens: number,
 ): DecisionsResponse {
+  const { verdicts } = classification
+  const answers = eachQuestion(classification, margins, decisionAnswer)
   return {
-    answers: eachQuestion(classification, margins, decisionAnswer),
+    answers: verdicts
+      ? answers.map((answer, at) => ({ ...answer, verdict: elementAt(verdicts, at) }))
+      : answers,
     model: classification.model,
     usage: {
       input_tokens: inputTokens,
@@ -232,14 +189,16 @@ function decisionAnswer(question: Question, margins: Float64Array): DecisionAnsw
 
 /** As `decisionsAnswer`. An object would move integer-like IDs and option names to the front. */
 export function systemOneAnswer(
-  classification: Classification,
+  classification: Judged,
   margins: Float64Array,
   inputTokens: number,
 ): EncodedJson {
-  const answers = eachQuestion(classification, margins, (question, own): [string, JsonValue] => [
+  const { questions, verdicts } = classification
+  const named = eachQuestion(classification, margins, namedAnswer)
+  const answers = named.map((fields, at): [string, JsonValue] => [
     // A System One question always has its ID for a name.
-    question.name ?? "",
-    namedAnswer(question, own),
+    elementAt(questions, at).name ?? "",
+    ordered(verdicts ? { ...fields, verdict: verdictJson(elementAt(verdicts, at)) } : fields),
   ])
   const response = ordered({
     answers: new JsonObject(answers),
@@ -249,32 +208,41 @@ export function systemOneAnswer(
   return new EncodedJson(printJson(response))
 }
 
-function namedAnswer(question: Question, margins: Float64Array): JsonObject {
+function namedAnswer(question: Question, margins: Float64Array): Readonly<Record<string, JsonValue>> {
   switch (question.type) {
     case "predicate":
-      return ordered({ type: "noul", noul: numeral(readPredicate(onlyMargin(margins))) })
+      return { type: "noul", noul: numeral(readPredicate(onlyMargin(margins))) }
     case "choice": {
       const { probabilities, winner, confidence } = readChoice(margins)
       const names = question.options.map(({ value }) => String(value))
-      return ordered({
+      return {
         type: "choice",
         choice: elementAt(names, winner),
         confidence: numeral(confidence),
         probabilities: new JsonObject(names.map((name, at) => [name, numeral(elementAt(probabilities, at))])),
-      })
+      }
     }
     case "score": {
       const { probabilities, score, confidence } = readScore(margins)
-      return ordered({
+      return {
         type: "score",
         score: numeral(score),
         confidence: numeral(confidence),
         probabilities: new JsonObject(probabilities.map((each, level) => [String(level), numeral(each)])),
         legend: new JsonObject(question.levels.map(({ label }, level) => [String(level), label])),
-      })
+      }
     }
   }
 }
+
+const verdictJson = ({ value, abstained, confidence, threshold, taught }: AnswerVerdict): JsonObject =>
+  ordered({
+    value: typeof value === "number" ? numeral(value) : value,
+    abstained,
+    confidence: numeral(confidence),
+    threshold: threshold === null ? null : numeral(threshold),
+    taught,
+  })
 
 const ordered = (fields: Readonly<Record<string, JsonValue>>): JsonObject =>
   new JsonObject(Object.entries(fields))

@@ -3,8 +3,12 @@ import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import { contentLimits } from "../../contract/content.ts"
-import { findContentPosition, storeContents } from "../../store/content/journal.ts"
-import { type ContentRecord, contentLineBytesMax } from "../../store/content/record.ts"
+import {
+  contentLineBytesMax,
+  type ContentRecord,
+  findContentPosition,
+  storeContents,
+} from "../../store/content/journal.ts"
 import { JournalApplier } from "../../store/journal/applier.ts"
 import { type JournalPosition, type Journal, isBefore } from "../../store/journal/journal.ts"
 import { readJournal } from "../../store/journal/segments.ts"

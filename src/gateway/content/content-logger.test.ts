@@ -4,7 +4,7 @@ import { systemClock } from "../../base/clock.ts"
 import type { Principal } from "../../contract/access.ts"
 import { type ContentInput, type ContentMessage, contentLimits } from "../../contract/content.ts"
 import { createContentCipher } from "../../store/content/cipher.ts"
-import type { ContentRecord } from "../../store/content/record.ts"
+import type { ContentRecord } from "../../store/content/journal.ts"
 import { DroppedCounts } from "./dropped.ts"
 import { type ContentPlan, type ContentLoggerDeps, createContentLogger, isSampled } from "./content-logger.ts"
 

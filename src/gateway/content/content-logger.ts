@@ -19,11 +19,12 @@ import {
 } from "../../contract/content.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import type { ContentBody } from "../../store/content/content.ts"
-import type { ContentRecord, ReviewRequest } from "../../store/content/record.ts"
+import { rowHash } from "../../scoring/teach/row-hash.ts"
+import type { ContentRecord, ReviewRequest } from "../../store/content/journal.ts"
 import type { Journal } from "../../store/journal/journal.ts"
 import type { Organizations, OrganizationSnapshot } from "../../store/organization-snapshot.ts"
 import { StoreUnavailable } from "../../store/sql.ts"
-import type { Tags } from "../tags.ts"
+import type { Tags } from "../../contract/tags.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
 import { type Redaction, changeInput, changeMessage, textsIn } from "./redactor.ts"
 
@@ -227,6 +228,8 @@ function recordOf(cipher: ContentCipher, content: PreparedContent, end: ContentE
   }
   const text = JSON.stringify(body)
   if (Buffer.byteLength(text) > contentLimits.recordBytesMax) throw new Dropped("too_large")
+  const { evidence } = body
+  const isHashed = evidence !== null && end.questionSet !== null && plan.questionSet === null
   const hashes = reference === null ? [] : cipher.referenceHashes(organizationId, reference)
   return {
     seq_id: seqId,
@@ -236,6 +239,7 @@ function recordOf(cipher: ContentCipher, content: PreparedContent, end: ContentE
     expires_at: startedMs + plan.retentionDays * dayMs,
     level: keepsEvidence ? "evidence_and_answers" : "answers",
     reference_hash: hashes[0] ?? null,
+    input_hash: isHashed ? rowHash(evidence) : null,
     redact_with: keepsEvidence || end.output ? plan.questionSet : null,
     review: keepsEvidence ? end.review : null,
     sealed: cipher.seal({ organizationId, seqId }, text).toString("base64"),

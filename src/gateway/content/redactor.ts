@@ -8,7 +8,7 @@ interface RedactJob {
   readonly texts: readonly string[]
 }
 
-export interface RedactedTexts {
+interface RedactedTexts {
   readonly texts: readonly string[]
   /** How many passages were replaced. */
   readonly count: number

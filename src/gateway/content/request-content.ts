@@ -11,8 +11,13 @@ import {
   type ContentQuestion,
 } from "../../contract/content.ts"
 import type { ChatMessage, GenerationEvent } from "../../engine/engine.ts"
-import { type Classification, type Question, marginsOf } from "../classification/classification.ts"
-import { type Verdict, verdictOf } from "../classification/verdict.ts"
+import {
+  type Classification,
+  marginsOf,
+  type Question,
+  type Verdict,
+  verdictOf,
+} from "../classification/classification.ts"
 import type { AskedContent, ContentEnd, ContentLogger } from "./content-logger.ts"
 
 export const conversationInput = (messages: readonly ChatMessage[]): ContentInput => ({

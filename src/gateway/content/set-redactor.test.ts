@@ -2,19 +2,18 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
 import { seeder } from "../../../test/platform.ts"
-import { ManualClock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import { createContentCipher } from "../../store/content/cipher.ts"
 import { deleteContent, findContent, findContentStates, insertContents } from "../../store/content/content.ts"
 import { redactingMax } from "../../store/content/redacting.ts"
-import { storeContents } from "../../store/content/journal.ts"
-import type { ContentRecord } from "../../store/content/record.ts"
+import { type ContentRecord, storeContents } from "../../store/content/journal.ts"
 import type { Database } from "../../store/sql.ts"
 import { DroppedCounts } from "./dropped.ts"
 import { SetRedactor, redactionRetryMs } from "./set-redactor.ts"
 
-const eventually = { timeout: 600_000, interval: 20 }
+const eventually = { timeout: 60_000, interval: 20 }
 const cipher = createContentCipher([Buffer.alloc(32, 3)])
 const ids = createIds()
 /** Stands still, so that no retry is due before a test says so. */

@@ -123,11 +123,7 @@ function within(spans: readonly Span[], from: number, length: number): Span[] {
 async function passes(
   held: HeldText,
   window: string,
-  {
-    spans,
-    rule,
-    check,
-  }: { readonly spans: readonly Span[]; readonly rule: OutputRule; readonly check: Check },
+  { spans, rule, check }: { spans: readonly Span[]; rule: OutputRule; check: Check },
 ): Promise<boolean> {
   if (!isRedacting(rule)) return spans.length === 0 && !(await check(window.toWellFormed()))
   const recognized = spans.map(({ start, end }) => ({ start: Math.max(0, start), end }))
@@ -154,7 +150,7 @@ async function sentencesOf(text: string, check: Check): Promise<Span[]> {
 export const sentences = new Intl.Segmenter(undefined, { granularity: "sentence" })
 
 /** Not between the halves of a surrogate pair. */
-export function wholeCharacters(text: string, length: number): number {
+function wholeCharacters(text: string, length: number): number {
   const code = text.charCodeAt(length - 1)
   return length > 1 && code >= 0xd800 && code <= 0xdbff ? length - 1 : length
 }

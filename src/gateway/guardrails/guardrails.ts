@@ -3,13 +3,12 @@ import { createHash } from "node:crypto"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { Catalog, Model } from "../../base/catalog.ts"
 import type { Log } from "../../base/log.ts"
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import type { Principal } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import { guardrailLimits, guardrailsHeader } from "../../contract/guardrails/guardrails.ts"
 import type { ChatMessage, GenerateWork, GenerationEvent } from "../../engine/engine.ts"
-import type { Guardrail } from "../../store/guardrails.ts"
-import type { Organizations } from "../../store/organization-snapshot.ts"
+import type { Guardrail, Organizations } from "../../store/organization-snapshot.ts"
 import { parseSetReference } from "../classification/classification.ts"
 import type { Sequence } from "../meter.ts"
 import type { ModelResolver } from "../organization-access.ts"
@@ -20,7 +19,7 @@ import { type Check, guardOutput, sentences, windowsOf } from "./guard-output.ts
 import { redaction } from "./held-text.ts"
 import { type Span, blank, recognizeAll, replaceSpans } from "./recognizers.ts"
 
-export interface GuardrailDeps extends TextScorerDeps {
+interface GuardrailDeps extends TextScorerDeps {
   readonly organizations: Pick<Organizations, "of">
   readonly catalog: Catalog
   readonly models: Pick<ModelResolver, "first">
@@ -29,7 +28,7 @@ export interface GuardrailDeps extends TextScorerDeps {
 }
 
 /** The request that is guarded. */
-export interface GuardedCall {
+interface GuardedCall {
   readonly organizationId: string
   readonly principal: Principal
   readonly requestId: string
@@ -74,13 +73,7 @@ export function createGuardrails(deps: GuardrailDeps): Guardrails {
   const verdicts = new Map<string, boolean>()
   return {
     begin: async (call, asked) => {
-      const found = await deps.organizations.of(
-        call.organizationId,
-        (cause) =>
-          new Fault("guardrail_failed", "Cannot run the request: its guardrails are not known now", {
-            cause,
-          }),
-      )
+      const found = await deps.organizations.of(call.organizationId)
       const all = found?.guardrails ?? []
       const own = all.filter(({ apiKeyId }) => apiKeyId === null || apiKeyId === call.principal.id)
       if (own.length === 0) return { model: asked.model, work: asked.work, output: (events) => events }
@@ -291,9 +284,7 @@ class GuardedRequest {
     throw new Fault(
       "guardrail_failed",
       `Cannot run the request: the guardrail ${rule.name} could not check it`,
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
 

@@ -138,7 +138,7 @@ export function isIban(text: string): boolean {
   return mod97(iban.slice(4) + iban.slice(0, 4)) === 1
 }
 
-export function mod97(text: string): number {
+function mod97(text: string): number {
   let rest = 0
   for (const sign of text)
     for (const digit of String(Number.parseInt(sign, 36))) rest = (rest * 10 + Number(digit)) % 97
@@ -156,7 +156,7 @@ const isIssued = (digits: string): boolean =>
     digits,
   )
 
-export function isLuhn(digits: string): boolean {
+function isLuhn(digits: string): boolean {
   let sum = 0
   for (let at = 0; at < digits.length; at++) {
     const digit = Number(digits[digits.length - 1 - at])
@@ -167,7 +167,7 @@ export function isLuhn(digits: string): boolean {
 }
 
 /** The sum of the digits times their weights. */
-export function weighted(digits: string, weights: readonly number[]): number {
+function weighted(digits: string, weights: readonly number[]): number {
   return weights.reduce((sum, weight, at) => sum + weight * Number(digits[at]), 0)
 }
 
@@ -203,7 +203,7 @@ function permuted(digit: number, times: number): number {
 }
 
 /** Of YYMMDD: 29 February counts in every year, for the century is not known. */
-export function isDay(month: string, day: string): boolean {
+function isDay(month: string, day: string): boolean {
   const last = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][Number(month) - 1]
   return last !== undefined && Number(day) >= 1 && Number(day) <= last
 }

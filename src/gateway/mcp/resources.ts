@@ -1,14 +1,19 @@
 /** What the MCP server is made of, and what an agent can read: the published question sets of its organization, and the guides. */
 import type { Call, Handlers } from "../../contract/endpoint.ts"
-import { RpcError } from "../../contract/mcp.ts"
+import { RpcError, rpcCodes } from "../../contract/mcp.ts"
 import { SetName } from "../../contract/question-sets/content.ts"
 import type { Table } from "../../contract/table.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
-import { type PublishedSet, findPublishedSet, listPublishedSets } from "../../store/question-sets/sets.ts"
+import {
+  decodeContent,
+  findPublishedSet,
+  listPublishedSets,
+  type PublishedSet,
+} from "../../store/question-sets/sets.ts"
+import { countWithinBytes, toPage } from "../../store/pages.ts"
 import type { Database } from "../../store/sql.ts"
 
 /** One version may have a mebibyte. */
-export const setsPerPage = 20
+const setsPerPage = 20
 
 const setPrefix = "umpire://sets/"
 const docPrefix = "umpire://docs/"
@@ -85,11 +90,9 @@ export async function pageOfSets(
   const after = cursor === undefined ? { data: "" } : SetName.safeParse(cursor)
   if (after.data === undefined) throw new RpcError(rpcCodes.invalidParams, "Invalid params: no such cursor")
   const sets = await listPublishedSets(database, organizationId, after.data, setsPerPage + 1)
-  const last = sets.length > setsPerPage ? sets[setsPerPage - 1]?.name : undefined
-  return {
-    sets: sets.slice(0, setsPerPage),
-    nextCursor: last === undefined ? {} : { nextCursor: last },
-  }
+  const count = countWithinBytes(sets.map(({ content }) => content.length))
+  const { items, nextCursor } = toPage(sets, Math.min(setsPerPage, count), ({ name }) => name)
+  return { sets: items, nextCursor: nextCursor === null ? {} : { nextCursor } }
 }
 
 export function describeSet({ name, description, number, content }: PublishedSet) {
@@ -126,9 +129,3 @@ export interface McpDeps {
 export type McpCaller = Pick<Call, "principal" | "request"> & {
   readonly membership: NonNullable<Call["membership"]>
 }
-
-export const rpcCodes = {
-  methodNotFound: -32_601,
-  invalidParams: -32_602,
-  resourceNotFound: -32_002,
-} as const

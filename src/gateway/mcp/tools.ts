@@ -1,16 +1,16 @@
 /** The tools of the MCP server, with their schemas as a model reads them: decide, one for each published question set, label_file and list_sets. */
 import { createHash } from "node:crypto"
 import { z } from "zod"
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import { UnreadableRows, readTextRows, rowFormats, textFieldDefault } from "../../base/text-rows.ts"
 import { check, schemasIn } from "../../contract/check.ts"
 import { fitsUtf8, DecisionsRequest, DecisionsResponse } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { RpcError, labelledRowsMax } from "../../contract/mcp.ts"
+import { RpcError, labelledRowsMax, rpcCodes } from "../../contract/mcp.ts"
 import { type QuestionSetDecision, decideQuestionSet } from "../../contract/question-sets/sets.ts"
 import { listPublishedNames } from "../../store/question-sets/sets.ts"
 import { textsAtOnce } from "../question-sets/score-texts.ts"
-import { type McpCaller, type McpDeps, rpcCodes, describeSet, pageOfSets } from "./resources.ts"
+import { type McpCaller, type McpDeps, describeSet, pageOfSets } from "./resources.ts"
 
 type Arguments = Readonly<Record<string, unknown>>
 
@@ -108,7 +108,7 @@ async function decide(deps: McpDeps, caller: McpCaller, given: Arguments): Promi
 async function ask(
   deps: McpDeps,
   caller: McpCaller,
-  { set, given }: { readonly set: string; readonly given: Arguments },
+  { set, given }: { set: string; given: Arguments },
 ): Promise<unknown> {
   const { input, questions = [] } = only(given, ["input", "questions"])
   return await askOne(deps, caller, { set, body: askBody(textArgument(input, "input"), questions) })
@@ -128,7 +128,7 @@ function askBody(input: string, questions: unknown) {
 async function askOne(
   { handlers }: McpDeps,
   caller: McpCaller,
-  { set, body }: { readonly set: string; readonly body: ReturnType<typeof askBody> },
+  { set, body }: { set: string; body: ReturnType<typeof askBody> },
 ) {
   const params = { org_id: caller.membership.organizationId, set_id: set }
   // The handler answers the decision itself: only streams and texts are other forms.
@@ -207,7 +207,7 @@ function textArgument(value: unknown, name: string): string {
 
 const bad = (why: string): Fault => new Fault("invalid_request", `Cannot call the tool: ${why}`)
 
-export const readOnly = {
+const readOnly = {
   readOnlyHint: true,
   destructiveHint: false,
   idempotentHint: true,
@@ -241,7 +241,7 @@ const answers = z.array(
 )
 const { model, questions } = DecisionsRequest.shape
 
-export const decideTool = {
+const decideTool = {
   name: "decide",
   title: "Decide",
   description:
@@ -257,7 +257,7 @@ export const decideTool = {
   annotations: readOnly,
 }
 
-export const askSchema = (names: readonly string[]): object =>
+const askSchema = (names: readonly string[]): object =>
   toolSchema(
     z.strictObject({
       input,
@@ -272,9 +272,9 @@ export const askSchema = (names: readonly string[]): object =>
     }),
   )
 
-export const askedSchema = toolSchema(z.object({ set: z.string(), version: z.int(), answers, usage }))
+const askedSchema = toolSchema(z.object({ set: z.string(), version: z.int(), answers, usage }))
 
-export const labelFileTool = {
+const labelFileTool = {
   name: "label_file",
   title: "Label a file",
   description: `Asks a published question set about every row of a file, at most ${labelledRowsMax} rows. Each row is charged as one decision.`,
@@ -300,7 +300,7 @@ export const labelFileTool = {
   annotations: readOnly,
 }
 
-export const listSetsTool = {
+const listSetsTool = {
   name: "list_sets",
   title: "List question sets",
   description:

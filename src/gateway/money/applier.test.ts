@@ -54,17 +54,13 @@ async function apply(journal: Journal): Promise<readonly AccountSum[]> {
 async function bookOf({ accountId }: TestAccount) {
   const entries = await row({ model: text, sequences: bigint, amount_ticks: bigint }).all(
     database,
-    `SELECT model, sequences, amount_ticks FROM ledger WHERE billing_account_id = $1 AND kind = 'usage' ORDER BY id`,
-    [accountId],
-  )
+  )`SELECT model, sequences, amount_ticks FROM ledger WHERE billing_account_id = ${accountId} AND kind = 'usage' ORDER BY id`
   const [sums] = await row({ balance: bigint, spent: bigint.nullable(), charges: bigint }).all(
     database,
-    `SELECT balance_ticks AS balance,
-       (SELECT spent_ticks FROM month_spend WHERE billing_account_id = $1) AS spent,
-       (SELECT count(*) FROM charges WHERE billing_account_id = $1) AS charges
-     FROM billing_accounts WHERE id = $1`,
-    [accountId],
-  )
+  )`SELECT balance_ticks AS balance,
+      (SELECT spent_ticks FROM month_spend WHERE billing_account_id = ${accountId}) AS spent,
+      (SELECT count(*) FROM charges WHERE billing_account_id = ${accountId}) AS charges
+    FROM billing_accounts WHERE id = ${accountId}`
   return { entries: entries.map((row) => [row.model, row.sequences, row.amount_ticks]), ...sums }
 }
 

@@ -35,7 +35,7 @@ const settlingMs = 10_000
 /** A first lease, before any spend is known: a tenth of a cent. */
 const targetTicksMin = 10_000_000n
 
-interface Wish {
+interface LeaseNeed {
   readonly usefulTicks: Ticks
   readonly neededTicks: Ticks
   readonly spareTicks: Ticks
@@ -151,7 +151,7 @@ export class HeldCredit {
   }
 
   /** What to ask the store for, given what those who wait need. */
-  wish(waiting: readonly Ticks[]): Wish {
+  need(waiting: readonly Ticks[]): LeaseNeed {
     const least = waiting.reduce<Ticks | null>(
       (low, ticks) => (low === null || ticks < low ? ticks : low),
       null,

@@ -22,7 +22,7 @@ import type { Ticks } from "../../base/money.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { BillingAccount } from "../../store/billing-accounts.ts"
 import { type LeaseAnswer, recallLeases, returnLease } from "../../store/leases.ts"
-import type { Database } from "../../store/sql.ts"
+import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import { HeldCredit } from "./held-credit.ts"
 import type { LeaseSource } from "./lease-book.ts"
 
@@ -200,8 +200,7 @@ export class LeaseAccount {
       const round = new Set(this.#waiting)
       let answer = await this.#take()
       this.#serve()
-      if (this.#isAny(round) && answer.kind === "granted" && answer.heldElsewhereTicks > 0n)
-        answer = (await this.#recall(round)) ?? answer
+      if (this.#isAny(round) && this.#isMoreElsewhere(answer)) answer = (await this.#recall(round)) ?? answer
       const refused = this.#waiting.filter((waiter) => round.has(waiter))
       if (refused.length > 0) await this.#refuse(refused, answer)
     } catch (error) {
@@ -212,7 +211,7 @@ export class LeaseAccount {
   async #take(): Promise<LeaseAnswer> {
     const { database, gatewayId, clock, source } = this.#deps
     const askedMs = clock.monotonicMs()
-    const wish = this.credit.wish(this.#waiting.map(({ ticks }) => ticks))
+    const need = this.credit.need(this.#waiting.map(({ ticks }) => ticks))
     const mark = this.credit.beginGrant()
     let answer: LeaseAnswer | null = null
     try {
@@ -221,7 +220,7 @@ export class LeaseAccount {
           gatewayId,
           billingAccountId: this.id,
           month: this.month,
-          ...wish,
+          ...need,
           expiresAt: expiry(this.#deps),
         }),
       )
@@ -231,7 +230,7 @@ export class LeaseAccount {
     }
     this.#validUntilMs = answer.kind === "granted" ? askedMs + this.#deps.graceMs : -Infinity
     // Who got what he wished for and wants more has seen demand grow meanwhile, and may ask again at once.
-    const isShort = answer.kind !== "granted" || answer.grantedTicks < wish.neededTicks + wish.spareTicks
+    const isShort = answer.kind !== "granted" || answer.grantedTicks < need.neededTicks + need.spareTicks
     if (isShort && this.credit.wantsMore()) this.#spareAfterMs = clock.monotonicMs() + spareEveryMs
     return answer
   }
@@ -268,13 +267,19 @@ export class LeaseAccount {
         answer = await this.#take()
         this.#serve()
         // What others have spent meanwhile does not come back.
-        if (answer.kind === "refused" || answer.heldElsewhereTicks === 0n) break
+        if (!this.#isMoreElsewhere(answer)) break
       }
       return answer
     } finally {
       this.#wakeUp = null
       returns.close()
     }
+  }
+
+  /** Whether what others hold, if it came back, would pay for any request at all. */
+  #isMoreElsewhere(answer: LeaseAnswer): boolean {
+    if (answer.kind === "refused" || answer.heldElsewhereTicks === 0n) return false
+    return answer.leftTicks === null || this.#isEnough(answer.leftTicks + answer.heldElsewhereTicks)
   }
 
   #isAny(round: ReadonlySet<Waiter>): boolean {
@@ -296,7 +301,12 @@ export class LeaseAccount {
   /** Whether even the cheapest request would be refused: one that is too dear says nothing about others. */
   #isBlocked(answer: LeaseAnswer): boolean {
     if (answer.kind === "refused" || answer.leftTicks === null) return false
-    return this.credit.freeTicks + answer.leftTicks < (this.#deps.cheapestTicks?.() ?? 1n)
+    return !this.#isEnough(answer.leftTicks)
+  }
+
+  /** Whether so much beside what is free here pays for the cheapest request. */
+  #isEnough(ticks: Ticks): boolean {
+    return this.credit.freeTicks + ticks >= (this.#deps.cheapestTicks?.() ?? 1n)
   }
 
   #clearCutOff(): void {
@@ -313,8 +323,7 @@ export class LeaseAccount {
 
   #fail(cause: unknown): void {
     this.#spareAfterMs = this.#deps.clock.monotonicMs() + spareEveryMs
-    const fault = new Fault(
-      "metering_unavailable",
+    const fault = new StoreUnavailable(
       "Cannot admit the request: the store of credit does not answer and what is held here is used up or expired; try again later",
       { cause },
     )

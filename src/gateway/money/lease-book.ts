@@ -10,15 +10,15 @@ import { noteBudgetRefusal, parseBudgetId, takeBudgetLease, isTagBudgetId } from
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
 import {
+  dropEmptyLeases,
   type LeaseAnswer,
   type LeaseMessage,
-  type LeaseWish,
-  dropEmptyLeases,
+  type LeaseRequest,
   listenToLeases,
   renewLeases,
   takeLease,
 } from "../../store/leases.ts"
-import { noteCutoff } from "../../store/spend.ts"
+import { noteCutoff } from "../../store/billing-accounts.ts"
 import { type Database, type Transaction, StoreUnavailable } from "../../store/sql.ts"
 import { type LeaseDeps, type Reservation, LeaseAccount, expiry } from "./lease-account.ts"
 
@@ -154,7 +154,7 @@ const dayText = (month: string | Date): string =>
 
 /** What a lease is of. */
 export interface LeaseSource {
-  take(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer>
+  take(sql: Transaction, request: LeaseRequest): Promise<LeaseAnswer>
   /** Notes whether the cutoff leaves less than the cheapest request costs. */
   noteCutoff(database: Database, id: string, startsOn: string, refused: boolean): Promise<void>
   /** The refusals that say so. */

@@ -1,16 +1,12 @@
 import { expect, test } from "vitest"
 import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/engine.ts"
+import { plainWork } from "../../../test/plain-work.ts"
 import { checked } from "./answer-check.ts"
 
 const signal = new AbortController().signal
 
-/** What is looked at of a request: its schemas. */
 const work = (strict: boolean, schema: JsonObject = { type: "integer", maximum: 3 }): GenerateWork =>
-  ({
-    organizationId: "org",
-    tools: [],
-    format: { kind: "json_schema", name: "n", strict, schema },
-  }) as unknown as GenerateWork
+  plainWork({ format: { kind: "json_schema", name: "n", strict, schema } })
 
 /** Each definition refers to the next one twice: 2 ** 40 checks of one value. */
 const doubling: JsonObject = {

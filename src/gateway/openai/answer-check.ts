@@ -73,9 +73,6 @@ async function check(job: CheckJob, organizationId: string, signal: AbortSignal)
   )
 }
 
-/** JSON pointers of the keywords that the answer is not held to, separated by commas; absent when there are none. */
-export const notEnforcedHeader = "x-umpire-schema-not-enforced"
-
 const POINTERS_MAX = 32
 const POINTER_CHARACTERS_MAX = 200
 

@@ -3,7 +3,7 @@ import { Fault } from "../../contract/errors.ts"
 import { itemsMax, partsMax } from "../../contract/openai/limits.ts"
 import { threadBytesMin } from "../../base/peer/threads.ts"
 import { type Wire, createBodyReader, readBody } from "./body.ts"
-import { checkJsonBounds, standardBounds } from "../../base/json-bounds.ts"
+import { checkJsonBounds, standardBounds } from "../../base/json.ts"
 
 const bytesOf = (value: unknown): Uint8Array =>
   new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value))
@@ -71,7 +71,7 @@ describe("the first wrong item ends the check and is named", () => {
     [
       "a part of another kind",
       "responses",
-      responses([user([{ type: "input_image" }])]),
+      responses([user([{ type: "input_audio" }])]),
       "input.0.content.0",
     ],
     ["a wrong message", "chat_completions", chat([user("a"), {}]), "messages.1.role"],

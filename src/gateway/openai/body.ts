@@ -1,12 +1,12 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
-import { JsonError } from "../../base/json.ts"
-import { checkJsonBounds, standardBounds } from "../../base/json-bounds.ts"
+import { checkJsonBounds, JsonError, standardBounds } from "../../base/json.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import { CountTokensRequest, MessagesRequest } from "../../contract/anthropic/messages.ts"
 import { ChatRequest } from "../../contract/openai/chat.ts"
+import { CompletionRequest } from "../../contract/openai/completions.ts"
 import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
 import { ModerationRequest } from "../../contract/openai/moderations.ts"
 import { withoutIgnored } from "../../contract/openai/parameters.ts"
@@ -17,6 +17,7 @@ import type { Sequence } from "../meter.ts"
 
 const schemas = {
   chat_completions: ChatRequest,
+  completions: CompletionRequest,
   responses: ResponseRequest,
   responses_ws: ResponseCreateMessage,
   embeddings: EmbeddingRequest,
@@ -36,7 +37,7 @@ interface BodyJob {
 }
 
 /** The model is known as soon as the JSON is read, also of a request that is refused. */
-export interface ReadBody {
+interface ReadBody {
   readonly model: string | null
   readonly outcome:
     | { readonly request: unknown }
@@ -49,7 +50,7 @@ export type BodyReader = <W extends Wire>(
   asker: BodyAsker,
 ) => Promise<RequestOf<W>>
 
-export interface BodyAsker {
+interface BodyAsker {
   readonly organizationId: string
   readonly signal: AbortSignal
   /** Told the model that the request names. */
@@ -151,7 +152,7 @@ const unionMessage = "Invalid input"
 
 function codeOf(issue: z.core.$ZodIssue | undefined): FaultCode {
   if (issue?.code === "unrecognized_keys") return "unknown_parameter"
-  if (issue?.code === "custom" && issue.params?.["fault"] === "unsupported_parameter")
-    return "unsupported_parameter"
+  // Only `refusedAs` sets it.
+  if (issue?.code === "custom") return (issue.params?.["fault"] as FaultCode | undefined) ?? "invalid_request"
   return "invalid_request"
 }

@@ -1,14 +1,17 @@
 /** Turns a chat request into work for an engine. */
 import { Fault } from "../../contract/errors.ts"
+import { itemsDroppedHeader, toolsDroppedHeader } from "../../contract/headers.ts"
 import type { ChatMessage as WireMessage, ChatRequest } from "../../contract/openai/chat.ts"
 import type {
   ChatMessage,
   FunctionTool,
   GenerateWork,
   OutputFormat,
+  ToolCall,
   ToolChoice,
 } from "../../engine/engine.ts"
 import type { Asker } from "../metered-call.ts"
+import { shownOf } from "./media.ts"
 
 export function chatWork(request: ChatRequest, organizationId: string): GenerateWork {
   const { tools, toolChoice } = offeredTools(request)
@@ -41,7 +44,7 @@ function toMessage(message: WireMessage): ChatMessage {
     case "developer":
       return { role: "system", content: textOf(message.content) }
     case "user":
-      return { role: "user", content: textOf(message.content) }
+      return { role: "user", ...shownOf(message.content) }
     case "tool":
       return { role: "tool", content: textOf(message.content), toolCallId: message.tool_call_id }
     case "assistant":
@@ -49,12 +52,17 @@ function toMessage(message: WireMessage): ChatMessage {
         role: "assistant",
         content: textOf(message.content ?? ""),
         ...(message.reasoning_content ? { reasoning: message.reasoning_content } : {}),
-        ...(message.tool_calls
-          ? { toolCalls: message.tool_calls.map(({ id, function: call }) => ({ id, ...call })) }
-          : {}),
+        ...(message.tool_calls ? { toolCalls: message.tool_calls.map(toCall) } : {}),
       }
   }
 }
+
+type WireCall = NonNullable<Extract<WireMessage, { readonly role: "assistant" }>["tool_calls"]>[number]
+
+const toCall = (call: WireCall): ToolCall =>
+  call.type === "function"
+    ? { id: call.id, name: call.function.name, arguments: call.function.arguments }
+    : { id: call.id, name: call.custom.name, arguments: customArguments(call.custom.input) }
 
 /** What a request leaves open of the work for its prompt. */
 export const openWork = {
@@ -77,27 +85,61 @@ export const callIdCharactersMax = 64
 
 type Content = string | readonly ({ readonly text: string } | { readonly refusal: string })[]
 
-export function textOf(content: Content): string {
+function textOf(content: Content): string {
   if (typeof content === "string") return content
   return content.map((part) => ("text" in part ? part.text : part.refusal)).join("")
 }
 
 function offeredTools(request: ChatRequest): { tools: FunctionTool[]; toolChoice: ToolChoice } {
-  const tools = (request.tools ?? []).map(({ function: tool }) => ({
-    name: tool.name,
-    description: tool.description ?? null,
-    parameters: tool.parameters ?? null,
-    strict: tool.strict ?? false,
-  }))
+  const tools = (request.tools ?? []).map(toFunction)
   const choice = request.tool_choice ?? "auto"
   if (typeof choice === "string") return { tools, toolChoice: checkOffered(choice, tools) }
-  if (choice.type === "function")
-    return { tools, toolChoice: checkOffered({ name: choice.function.name }, tools) }
+  if (choice.type !== "allowed_tools")
+    return { tools, toolChoice: checkOffered({ name: nameOf(choice) }, tools) }
   const { mode, tools: allowed } = choice.allowed_tools
-  const names = new Set(allowed.map(({ function: { name } }) => name))
+  const names = new Set(allowed.map(nameOf))
   const offered = tools.filter(({ name }) => names.has(name))
   return { tools: offered, toolChoice: checkOffered(mode, offered) }
 }
+
+type Named = { readonly function: { name: string } } | { readonly custom: { name: string } }
+
+const nameOf = (tool: Named): string => ("function" in tool ? tool.function : tool.custom).name
+
+/** The custom tools of a request, whose calls are told as such. */
+export const customNames = ({ tools }: ChatRequest): ReadonlySet<string> =>
+  new Set((tools ?? []).flatMap((tool) => (tool.type === "custom" ? [tool.custom.name] : [])))
+
+function toFunction(tool: NonNullable<ChatRequest["tools"]>[number]): FunctionTool {
+  if (tool.type === "custom") return customFunction(tool.custom.name, tool.custom.description)
+  const { name, description, parameters, strict } = tool.function
+  return { name, description: description ?? null, parameters: parameters ?? null, strict: strict ?? false }
+}
+
+/** A custom tool takes one text. */
+export const customFunction = (name: string, description: string | null | undefined): FunctionTool => ({
+  name,
+  description: description ?? null,
+  parameters: {
+    type: "object",
+    properties: { input: { type: "string" } },
+    required: ["input"],
+    additionalProperties: false,
+  },
+  strict: false,
+})
+
+/** The text in the arguments of a call to a custom tool; as they are where the model wrote something else. */
+export function customInput(json: string): string {
+  try {
+    const { input }: { input?: unknown } = JSON.parse(json)
+    return typeof input === "string" ? input : json
+  } catch {
+    return json
+  }
+}
+
+export const customArguments = (input: string): string => JSON.stringify({ input })
 
 export function checkOffered(choice: ToolChoice, tools: readonly FunctionTool[]): ToolChoice {
   const missing =
@@ -108,9 +150,7 @@ export function checkOffered(choice: ToolChoice, tools: readonly FunctionTool[])
     throw new Fault(
       "invalid_request",
       "Cannot use tool_choice: it asks for a function that tools does not offer",
-      {
-        param: "tool_choice",
-      },
+      { param: "tool_choice" },
     )
   return choice
 }
@@ -118,8 +158,10 @@ export function checkOffered(choice: ToolChoice, tools: readonly FunctionTool[])
 function toFormat(format: ChatRequest["response_format"]): OutputFormat {
   if (!format || format.type === "text") return { kind: "text" }
   if (format.type === "json_object") return { kind: "json_object" }
-  const { name, schema, strict } = format.json_schema
-  return schema ? { kind: "json_schema", name, schema, strict: strict ?? false } : { kind: "json_object" }
+  const { name, schema, strict, description } = format.json_schema
+  if (!schema) return { kind: "json_object" }
+  const described = typeof description === "string" ? { description } : {}
+  return { kind: "json_schema", name, schema, strict: strict ?? false, ...described }
 }
 
 function stopsOf(stop: ChatRequest["stop"]): readonly string[] {
@@ -136,19 +178,21 @@ function logprobsOf({ logprobs, top_logprobs }: ChatRequest): number | null {
   return null
 }
 
-/** The types of the tools that were left out, separated by commas; absent when there are none. */
-const toolsDroppedHeader = "x-umpire-tools-dropped"
-
 const NAMES_MAX = 32
 const NAME_CHARACTERS_MAX = 64
 
 /** A conversation over a socket has no headers. */
-export function noteDropped(asker: Pick<Asker, "header">, dropped: readonly string[]): void {
-  if (dropped.length > 0) asker.header?.(toolsDroppedHeader, toolsDroppedValue(dropped))
+export function noteDropped(
+  asker: Pick<Asker, "header">,
+  tools: readonly string[],
+  items: readonly string[] = [],
+): void {
+  if (tools.length > 0) asker.header?.(toolsDroppedHeader, droppedValue(tools))
+  if (items.length > 0) asker.header?.(itemsDroppedHeader, droppedValue(items))
 }
 
 /** More than fit a header are cut off with dots. */
-function toolsDroppedValue(names: readonly string[]): string {
+function droppedValue(names: readonly string[]): string {
   const shown = [...new Set(names)].map((name) =>
     name.replaceAll(/[^\w.:-]/g, "_").slice(0, NAME_CHARACTERS_MAX),
   )

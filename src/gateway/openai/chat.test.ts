@@ -1,47 +1,27 @@
 /** How a streamed chat completion is paid for, and how it ends when its reader leaves. */
-import { inferenceCall as call } from "../../../test/inference-call.ts"
+import { inferenceCall, inferenceDeps } from "../../../test/in-memory-gateway.ts"
 import { expect, test } from "vitest"
-import type { Catalog } from "../../base/catalog.ts"
 import type { EventStream } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { noGenerationUsage } from "../../engine/engine.ts"
-import { noGuardrails } from "../guardrails/guardrails.ts"
 import { chatHandler } from "./chat.ts"
-import type { Usage } from "../sequence-record.ts"
+import type { Usage } from "../meter.ts"
 import type { Routed } from "../routing/router.ts"
-import { RequestTrace } from "../telemetry.ts"
-import { catalogResolver } from "../organization-access.ts"
 import type { InferenceDeps } from "./inference.ts"
 
-const model = { sku: "m", kind: "generation", enabled: true, file: "m.gguf" }
+const call = inferenceCall()
 const body = { model: "m", stream: true, messages: [{ role: "user", content: "hello" }] }
 
-/** As much of a gateway as a handler needs, which notes what happens. */
+/** A gateway which notes what happens. */
 function partsOf(
   generate: Routed["generate"],
   happened: string[],
   reserve: (model: unknown, most: Usage) => Promise<void> = async () => undefined,
+  asked: object = body,
 ): InferenceDeps {
-  const sequence = {
-    id: "seq_1",
-    tag: () => undefined,
-    trace: new RequestTrace({ nowMs: () => 0, monotonicMs: () => 0 }),
-    reserve,
-    firstByte: () => undefined,
-    finish: async (usage: { outputTokens: number }) =>
-      void happened.push(`recorded ${usage.outputTokens} tokens`),
-  }
-  return {
-    models: catalogResolver({ find: () => model } as unknown as Catalog),
-    router: { open: async () => ({ generate, close: () => undefined }) },
-    meter: { begin: () => sequence },
-    clock: { nowMs: () => 0 },
-    ids: { next: (kind: string) => `${kind}_1` },
-    timeoutMs: 1000,
-    readBody: async () => body,
-    guardrails: noGuardrails,
-    content: { begin: () => null },
-  } as unknown as InferenceDeps
+  const finish = async ({ outputTokens }: Usage): Promise<void> =>
+    void happened.push(`recorded ${outputTokens} tokens`)
+  return inferenceDeps({ engines: { generate }, sequence: { reserve, finish }, body: asked })
 }
 
 test.each([
@@ -100,11 +80,7 @@ test("several answers are begun one after the other, reserved together, and stop
         happened.push(`${name} ends`)
       }
     }
-    const deps = {
-      ...partsOf(generate, [], reserve),
-      readBody: async () => ({ ...body, stream: false, n: 2 }),
-    }
-    return await chatHandler(deps as unknown as InferenceDeps)(call)
+    return await chatHandler(partsOf(generate, [], reserve, { ...body, stream: false, n: 2 }))(call)
   }
   await answers(false)
   expect(happened).toEqual([

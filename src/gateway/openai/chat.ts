@@ -3,29 +3,49 @@ import { EventStream, type Handler, type StreamEvent } from "../../contract/endp
 import type { ChatChunk, ChatCompletion, ChatRequest, ChatUsage } from "../../contract/openai/chat.ts"
 import type { createChatCompletion } from "../../contract/openai/endpoints.ts"
 import type { GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "../../engine/engine.ts"
-import { chatWork } from "./chat-work.ts"
+import { chatWork, customInput, customNames } from "./chat-work.ts"
+import type { MeteredCall } from "../metered-call.ts"
+import type { StoredChats } from "./stored-chats.ts"
 import { Generating, type InferenceDeps, runInference } from "./inference.ts"
 
-export function chatHandler(deps: InferenceDeps): Handler<typeof createChatCompletion> {
+type KeepChat = (completion: ChatCompletion) => Promise<void>
+
+export function chatHandler(
+  deps: InferenceDeps,
+  stored?: Pick<StoredChats, "keep">,
+): Handler<typeof createChatCompletion> {
   const start = { callSource: "chat_completions", wire: "chat_completions" } as const
   return async (asker) =>
     await runInference(deps, { ...start, asker }, async (call, body) => {
-      const generating = await Generating.start(deps, call, {
-        model: body.model,
-        work: chatWork(body, call.organizationId),
-        count: body.n ?? 1,
-        isStreamed: body.stream === true,
-      })
-      const facts = {
-        id: deps.ids.next("chatcmpl"),
-        created: Math.floor(deps.clock.nowMs() / 1000),
-        model: generating.model.sku,
-      }
-      const writer = new ChatWriter(deps, generating, facts)
-      return body.stream === true
-        ? new EventStream(stream(writer, generating, body), "[DONE]")
-        : await gather(writer, generating)
+      const keep: KeepChat | undefined =
+        body.store === true
+          ? async (completion) => await stored?.keep(call.organizationId, body, completion)
+          : undefined
+      return await answerChat(deps, call, { body, keep })
     })
+}
+
+export async function answerChat(
+  deps: InferenceDeps,
+  call: MeteredCall,
+  { body, keep }: { readonly body: ChatRequest; readonly keep?: KeepChat | undefined },
+): Promise<EventStream | ChatCompletion> {
+  const generating = await Generating.start(deps, call, {
+    model: body.model,
+    work: chatWork(body, call.organizationId),
+    count: body.n ?? 1,
+    isStreamed: body.stream === true,
+  })
+  const facts = {
+    id: deps.ids.next("chatcmpl"),
+    created: Math.floor(deps.clock.nowMs() / 1000),
+    model: generating.model.sku,
+  }
+  generating.identify(facts.id)
+  const writer = new ChatWriter(deps, generating, { ...facts, customNames: customNames(body) })
+  return body.stream === true
+    ? new EventStream(stream(writer, generating, { body, keep }), "[DONE]")
+    : await gather(writer, generating, keep)
 }
 
 interface ChatFacts {
@@ -36,41 +56,61 @@ interface ChatFacts {
 
 type Choice = ChatChunk["choices"][number]
 type ChatLogprobs = NonNullable<Choice["logprobs"]>
+type CallDelta = NonNullable<Choice["delta"]["tool_calls"]>[number]
+
+interface AnswerCalls {
+  count: number
+  /** Of a custom tool's call, what was written of its arguments; null while none is open. */
+  input: string | null
+}
 
 /** What was written so far of each answer, and the deltas that say so. */
 class ChatWriter {
   readonly #deps: InferenceDeps
   readonly #facts: ChatFacts
   readonly #generating: Generating
-  readonly #calls = new Map<number, number>()
+  /** Of each answer, its calls so far. */
+  readonly #calls = new Map<number, AnswerCalls>()
+  readonly #customNames: ReadonlySet<string>
   readonly toolNames: string[] = []
   stopReason: StopReason = "stop"
 
-  constructor(deps: InferenceDeps, generating: Generating, facts: ChatFacts) {
+  constructor(
+    deps: InferenceDeps,
+    generating: Generating,
+    { customNames: names, ...facts }: ChatFacts & { readonly customNames: ReadonlySet<string> },
+  ) {
     this.#deps = deps
+    this.#customNames = names
     this.#generating = generating
     this.#facts = facts
   }
 
-  delta(index: number, event: GenerationEvent): Choice {
+  /** Null for a piece of what is told when it is whole: the input of a custom tool. */
+  delta(index: number, event: GenerationEvent): Choice | null {
+    const calls = this.#callsOf(index)
+    if (event.kind === "arguments" && calls.input !== null) {
+      calls.input += event.text
+      return null
+    }
     const choice = { index, logprobs: null, finish_reason: null }
+    const ended = this.#endCustom(calls)
+    const closed = ended.length > 0 ? { tool_calls: ended } : {}
     switch (event.kind) {
       case "reasoning":
-        return { ...choice, delta: { reasoning_content: event.text } }
+        return { ...choice, delta: { reasoning_content: event.text, ...closed } }
       case "text":
-        return { ...choice, delta: { content: event.text }, logprobs: toLogprobs(event.logprobs) }
+        return { ...choice, delta: { content: event.text, ...closed }, logprobs: toLogprobs(event.logprobs) }
       case "call":
-        return { ...choice, delta: { tool_calls: [this.#call(index, event.name)] } }
+        return { ...choice, delta: { tool_calls: [...ended, this.#call(calls, event.name)] } }
       case "arguments":
         return {
           ...choice,
-          delta: {
-            tool_calls: [{ index: (this.#calls.get(index) ?? 1) - 1, function: { arguments: event.text } }],
-          },
+          delta: { tool_calls: [{ index: calls.count - 1, function: { arguments: event.text } }] },
         }
       case "end":
         this.stopReason = event.reason
-        return { ...choice, delta: {}, finish_reason: event.reason }
+        return { ...choice, delta: closed, finish_reason: event.reason }
     }
   }
 
@@ -101,23 +141,40 @@ class ChatWriter {
     await this.#generating.succeed({ stopReason, toolCalls: toolNames })
   }
 
-  #call(choice: number, name: string): NonNullable<Choice["delta"]["tool_calls"]>[number] {
-    const index = this.#calls.get(choice) ?? 0
-    this.#calls.set(choice, index + 1)
+  #callsOf(choice: number): AnswerCalls {
+    const known = this.#calls.get(choice)
+    if (known) return known
+    const calls = { count: 0, input: null }
+    this.#calls.set(choice, calls)
+    return calls
+  }
+
+  #call(calls: AnswerCalls, name: string): CallDelta {
     this.toolNames.push(name)
-    return { index, id: this.#deps.ids.next("call"), type: "function", function: { name, arguments: "" } }
+    const begun = { index: calls.count++, id: this.#deps.ids.next("call") }
+    if (!this.#customNames.has(name)) return { ...begun, type: "function", function: { name, arguments: "" } }
+    calls.input = ""
+    return { ...begun, type: "custom", custom: { name, input: "" } }
+  }
+
+  #endCustom(calls: AnswerCalls): CallDelta[] {
+    const { input, count } = calls
+    calls.input = null
+    return input === null ? [] : [{ index: count - 1, custom: { input: customInput(input) } }]
   }
 }
 
 async function* stream(
   writer: ChatWriter,
   generating: Generating,
-  body: ChatRequest,
+  { body, keep }: { readonly body: ChatRequest; readonly keep: KeepChat | undefined },
 ): AsyncGenerator<StreamEvent> {
+  const answers = new Answers()
   const withUsage = body.stream_options?.include_usage === true
   const none = withUsage ? null : undefined
   const runs = generating.runs()
   let left = runs.length
+  let last: Choice | null = null
   const events = merged(runs)
   try {
     let next = await events.next()
@@ -131,13 +188,15 @@ async function* stream(
       )
     for (; !next.done; next = await events.next()) {
       const { index, event } = next.value
-      // The usage is on record before the last answer is said to have ended.
-      if (event.kind === "end" && --left === 0) {
-        writer.stopReason = event.reason
-        await writer.settle()
-      }
-      yield send(writer.chunk([writer.delta(index, event)], none))
+      const choice = writer.delta(index, event)
+      if (keep && choice) answers.add(choice)
+      if (event.kind === "end" && --left === 0) last = choice
+      else if (choice) yield send(writer.chunk([choice], none))
     }
+    // The workers have ended, and the usage is on record, before the last answer is said to have ended.
+    await writer.settle()
+    await keep?.(writer.completion(answers.choices()))
+    if (last) yield send(writer.chunk([last], none))
     if (withUsage) yield send(writer.chunk([], toUsage(generating.usage())))
   } finally {
     // The reader may have gone away between two events: the model stops, and then says what it used.
@@ -147,16 +206,34 @@ async function* stream(
 
 const send = (value: ChatChunk): StreamEvent => ({ name: null, value })
 
-async function gather(writer: ChatWriter, generating: Generating): Promise<ChatCompletion> {
-  const answers = new Map<number, Answer>()
+async function gather(
+  writer: ChatWriter,
+  generating: Generating,
+  keep: KeepChat | undefined,
+): Promise<ChatCompletion> {
+  const answers = new Answers()
   for await (const { index, event } of merged(generating.runs())) {
-    const answer = answers.get(index) ?? new Answer()
-    answers.set(index, answer)
-    answer.add(writer.delta(index, event))
+    const choice = writer.delta(index, event)
+    if (choice) answers.add(choice)
   }
-  const choices = [...answers].toSorted(([a], [b]) => a - b).map(([index, answer]) => answer.choice(index))
   await writer.settle()
-  return writer.completion(choices)
+  const completion = writer.completion(answers.choices())
+  await keep?.(completion)
+  return completion
+}
+
+class Answers {
+  readonly #answers = new Map<number, Answer>()
+
+  add(choice: Choice): void {
+    const answer = this.#answers.get(choice.index) ?? new Answer()
+    this.#answers.set(choice.index, answer)
+    answer.add(choice)
+  }
+
+  choices(): ChatCompletion["choices"] {
+    return [...this.#answers].toSorted(([a], [b]) => a - b).map(([index, answer]) => answer.choice(index))
+  }
 }
 
 /** The deltas of one answer put together. */
@@ -165,20 +242,23 @@ class Answer {
   #reasoning = ""
   #logprobs: ChatLogprobs["content"] = null
   #finishReason: StopReason = "stop"
-  readonly #calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = []
+  readonly #calls: NonNullable<ChatCompletion["choices"][number]["message"]["tool_calls"]> = []
 
   add({ delta, logprobs, finish_reason }: Choice): void {
     if (typeof delta.content === "string") this.#content = (this.#content ?? "") + delta.content
     this.#reasoning += delta.reasoning_content ?? ""
     if (logprobs?.content) (this.#logprobs ??= []).push(...logprobs.content)
-    for (const { index, id, function: call } of delta.tool_calls ?? []) {
+    for (const { index, id = "", function: call, custom } of delta.tool_calls ?? []) {
       const known = this.#calls[index]
-      if (known) known.function.arguments += call.arguments
+      if (known?.type === "function") known.function.arguments += call?.arguments ?? ""
+      else if (known) known.custom.input += custom?.input ?? ""
+      else if (custom)
+        this.#calls[index] = { id, type: "custom", custom: { name: custom.name ?? "", input: custom.input } }
       else
         this.#calls[index] = {
-          id: id ?? "",
+          id,
           type: "function",
-          function: { name: call.name ?? "", arguments: call.arguments },
+          function: { name: call?.name ?? "", arguments: call?.arguments ?? "" },
         }
     }
     if (finish_reason) this.#finishReason = finish_reason
@@ -210,7 +290,7 @@ function toLogprobs(logprobs: readonly TokenLogprob[] | null): ChatLogprobs | nu
   }
 }
 
-export const withBytes = ({ token, logprob }: { readonly token: string; readonly logprob: number }) => ({
+export const withBytes = ({ token, logprob }: { token: string; logprob: number }) => ({
   token,
   logprob,
   bytes: [...Buffer.from(token)],
@@ -236,9 +316,7 @@ interface Numbered<Event> {
   readonly event: Event
 }
 
-export async function* merged<Event>(
-  streams: readonly AsyncIterable<Event>[],
-): AsyncGenerator<Numbered<Event>> {
+async function* merged<Event>(streams: readonly AsyncIterable<Event>[]): AsyncGenerator<Numbered<Event>> {
   const [only, ...others] = streams
   // Most requests want one answer, and there is nothing to wait for beside it.
   if (only && others.length === 0) {

@@ -4,7 +4,7 @@ import type { Handler } from "../../contract/endpoint.ts"
 import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
 import type { EmbedInput, EmbedWork } from "../../engine/engine.ts"
-import { type Usage, noUsage } from "../sequence-record.ts"
+import { noUsage, type Usage } from "../meter.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import {
   type InferenceDeps,

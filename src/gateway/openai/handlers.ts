@@ -3,19 +3,26 @@ import type { Catalog, Model } from "../../base/catalog.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { inferenceEndpoints, ModelObject } from "../../contract/openai/endpoints.ts"
+import { listOf } from "../batches/files.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import { chatHandler } from "./chat.ts"
+import { completionHandler } from "./completions.ts"
 import { embeddingHandler } from "./embed.ts"
 import { moderationHandler } from "./moderate.ts"
 import { rerankHandler } from "./rerank.ts"
 import { compactHandler } from "./response-compact.ts"
+import type { StoredChats } from "./stored-chats.ts"
 import { type ResponseDeps, responseHandlers } from "./responses.ts"
 
-export function openaiHandlers(deps: ResponseDeps): Handlers<typeof inferenceEndpoints> {
+export function openaiHandlers(
+  deps: ResponseDeps & { readonly storedChats: StoredChats },
+): Handlers<typeof inferenceEndpoints> {
   return {
-    createChatCompletion: chatHandler(deps),
+    createChatCompletion: chatHandler(deps, deps.storedChats),
+    createCompletion: completionHandler(deps),
     createEmbedding: embeddingHandler(deps),
-    createRerank: rerankHandler(deps),
+    createRerank: rerankHandler(deps, "1"),
+    createRerankV2: rerankHandler(deps, "2"),
     createModeration: moderationHandler(deps),
     ...responseHandlers(deps),
     compactResponse: compactHandler(deps),
@@ -25,22 +32,29 @@ export function openaiHandlers(deps: ResponseDeps): Handlers<typeof inferenceEnd
 
 type ModelHandlers = Pick<Handlers<typeof inferenceEndpoints>, "listModels" | "getModel">
 
-type ListedModel = Pick<Model, "sku" | "description" | "developer" | "releaseDate">
+type ListedModel = Pick<Model, "sku" | "description" | "developer" | "releaseDate"> & {
+  readonly contextTokensMax: number | null
+}
 
-export function modelHandlers(catalog: Catalog, resolver: Pick<ModelResolver, "list">): ModelHandlers {
+function modelHandlers(catalog: Catalog, resolver: Pick<ModelResolver, "list">): ModelHandlers {
   const virtualOf = async (organizationId: string | undefined): Promise<ListedModel[]> => {
     const all = await resolver.list(organizationId ?? "")
     return all
       .filter(({ name, enabled }) => enabled && catalog.find(name) === null)
-      .map(({ name, description }) => ({ sku: name, description, developer: null, releaseDate: null }))
+      .map(({ name, description }) => ({
+        sku: name,
+        description,
+        developer: null,
+        releaseDate: null,
+        contextTokensMax: null,
+      }))
   }
   return {
     listModels: async ({ membership }) => {
       const plain: ListedModel[] = catalog.list().filter(({ enabled }) => enabled)
       const models = [...plain, ...(await virtualOf(membership?.organizationId))]
       return {
-        object: "list",
-        data: models.map(toObject),
+        ...listOf(models.map(toObject), false),
         models: models.map(({ sku, description, releaseDate }) => ({
           name: sku,
           description,
@@ -62,11 +76,22 @@ export function modelHandlers(catalog: Catalog, resolver: Pick<ModelResolver, "l
   }
 }
 
-function toObject({ sku, developer, releaseDate }: ListedModel): ModelObject {
+function toObject({ sku, developer, releaseDate, contextTokensMax }: ListedModel): ModelObject {
+  const createdMs = releaseDate === null ? 0 : Date.parse(releaseDate)
   return {
     id: sku,
     object: "model",
-    created: releaseDate === null ? 0 : Math.floor(Date.parse(releaseDate) / 1000),
+    created: Math.floor(createdMs / 1000),
     owned_by: developer ?? "umpire",
+    type: "model",
+    display_name: sku,
+    created_at: new Date(createdMs).toISOString(),
+    lifecycle: "active",
+    line: null,
+    capabilities: null,
+    deprecated_at: null,
+    retires_at: null,
+    max_input_tokens: contextTokensMax,
+    max_tokens: contextTokensMax,
   }
 }

@@ -1,32 +1,36 @@
 /** What every inference handler does around its work: find the model, reserve, run, and record how it ended. */
 import type { Catalog, Model } from "../../base/catalog.ts"
+import { nonEmpty } from "../../base/lists.ts"
 import type { ModelUse } from "../../base/virtual-models.ts"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
-import type { CallSource } from "../../contract/call-sources.ts"
+import type { CallSource } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { PendingAdmission, begin, measure } from "../../engine/admission.ts"
 import {
+  begin,
   type GenerateWork,
   type GenerationEvent,
   type GenerationSizes,
   type GenerationUsage,
+  measure,
   noGenerationUsage,
+  PendingAdmission,
 } from "../../engine/engine.ts"
-import type { Meter, Sequence } from "../meter.ts"
+import { requestAttributes } from "../telemetry.ts"
+import { type Meter, noUsage, type Outcome, type Sequence, type Usage } from "../meter.ts"
 import { type Asker, type MeteredCall, runMetered } from "../metered-call.ts"
-import { type Outcome, type Usage, noUsage } from "../sequence-record.ts"
 import type { Guard, Guardrails } from "../guardrails/guardrails.ts"
 import { GatheredAnswer, conversationInput } from "../content/request-content.ts"
 import type { AskedContent, ContentEnd, ContentLogger } from "../content/content-logger.ts"
-import { bodyTags } from "../tags.ts"
-import { checked, checkSchemas, notEnforcedHeader, notEnforcedValue } from "./answer-check.ts"
+import { notEnforcedHeader } from "../../contract/headers.ts"
+import { bodyTags } from "../../contract/tags.ts"
+import { checked, checkSchemas, notEnforcedValue } from "./answer-check.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
+import { readersOf } from "./media.ts"
 import { isShortOfCredit } from "../reservations.ts"
 import type { Routed, Router } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
-import { type Turn, firstThatServes } from "../cascade-stages.ts"
-import { tellStages } from "../decision-stages.ts"
+import { firstThatServes, tellStages, type Turn } from "../stages.ts"
 
 export interface InferenceDeps {
   readonly catalog: Catalog
@@ -74,11 +78,17 @@ interface InferenceStart<W extends Wire> {
 export async function resolveModel(
   { models }: InferenceDeps,
   call: MeteredCall,
-  { name, wanted, about }: { readonly name: string; readonly wanted: ModelUse; readonly about: string },
+  { name, wanted, about }: { name: string; wanted: ModelUse; about: string },
 ): Promise<Resolved> {
   const { organizationId } = call
   return await models.resolve({ organizationId, name, wanted, key: call.stickyKey(about) })
 }
+
+/** Only those of its models that can read the work. */
+const readable = (resolved: Resolved, work: GenerateWork): Resolved => ({
+  ...resolved,
+  stages: nonEmpty(resolved.stages.map((stage) => readersOf(stage, work))),
+})
 
 /** Tries the models of a name in order; a cascade is for decisions only. */
 export async function serve<Result>(
@@ -123,7 +133,7 @@ export const outputContent = (model: string, output: ContentEnd["output"] = null
   output,
 })
 
-export const meterUsage = (used: GenerationUsage): Usage => ({
+const meterUsage = (used: GenerationUsage): Usage => ({
   inputTokens: Math.max(0, used.inputTokens - used.cachedInputTokens),
   cachedInputTokens: used.cachedInputTokens,
   outputTokens: used.outputTokens,
@@ -170,7 +180,8 @@ export class Generating {
     asked: AskedGeneration & { readonly model: string },
   ): Promise<Generating> {
     const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
-    const resolved = await resolveModel(deps, call, named)
+    call.sequence.trace.span?.set(requestAttributes(asked.work, asked.count))
+    const resolved = readable(await resolveModel(deps, call, named), asked.work)
     return await serve(call, resolved, async ({ model, isLast }) => {
       call.used = () => noUsage
       const own = { ...asked, model, resolved }
@@ -181,6 +192,7 @@ export class Generating {
         guard.model === model.sku
           ? model
           : await deps.models.first({ organizationId, name: guard.model, wanted: "generation" })
+      readersOf([answering], asked.work)
       const generating = new Generating(answering, call, guard)
       // A request that is left before its end, or fails for good, is charged what the model used until then.
       call.used = () => meterUsage(generating.usage())
@@ -263,6 +275,11 @@ export class Generating {
     await Promise.allSettled(runs.map(async (run) => await run[Symbol.asyncIterator]().return?.()))
   }
 
+  /** What the client knows the answer by. */
+  identify(id: string): void {
+    this.call.sequence.trace.span?.set({ "gen_ai.response.id": id })
+  }
+
   /** The events of each answer. */
   runs(): readonly AsyncIterable<GenerationEvent>[] {
     return this.#runs
@@ -296,7 +313,7 @@ export async function countPromptTokens(
   asked: { readonly model: string; readonly work: GenerateWork },
 ): Promise<number> {
   const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
-  const resolved = await resolveModel(deps, call, named)
+  const resolved = readable(await resolveModel(deps, call, named), asked.work)
   checkSchemas(asked.work)
   const tokens = await serve(call, resolved, async ({ model }) => {
     await call.sequence.reserve(model, noUsage)

@@ -1,19 +1,18 @@
 /** Answers POST /v1/rerank: orders documents by P(relevant) of a decision model, or by the cosine of their embeddings. */
 import type { Model } from "../../base/catalog.ts"
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
 import type { Handler } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { createRerank } from "../../contract/openai/endpoints.ts"
 import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
-import { admitAny } from "../../engine/admission.ts"
-import { type Branch, promptText } from "../../engine/branch.ts"
-import type { ScoreWork } from "../../engine/engine.ts"
+import { type Branch, promptText, relevanceBranch } from "../../engine/branch.ts"
+import { admitAny, type ScoreWork } from "../../engine/engine.ts"
 import { readPredicate } from "../../scoring/answers.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import type { Resolved } from "../organization-access.ts"
-import { type Usage, noUsage } from "../sequence-record.ts"
-import { tokensMost } from "../cascade-stages.ts"
+import { noUsage, type Usage } from "../meter.ts"
+import { tokensMost } from "../score.ts"
 import { embedMetered } from "./embed.ts"
 import {
   type InferenceDeps,
@@ -30,7 +29,9 @@ interface Relevance {
   readonly usage: Usage
 }
 
-export function rerankHandler(deps: InferenceDeps): Handler<typeof createRerank> {
+type Version = Reranking["meta"]["api_version"]["version"]
+
+export function rerankHandler(deps: InferenceDeps, version: Version): Handler<typeof createRerank> {
   return async (asker) =>
     await runInference(deps, { callSource: "rerank", wire: "rerank", asker }, async (metered, body) => {
       const texts = body.documents.map((one, at) => nonblank(typeof one === "string" ? one : one.text, at))
@@ -43,7 +44,11 @@ export function rerankHandler(deps: InferenceDeps): Handler<typeof createRerank>
         return { model: turn.model, ...found }
       })
       await metered.succeed(usage, () => outputContent(model.sku))
-      return reranking(body, { scores, usage }, { id: deps.ids.next("rerank"), model: model.sku, texts })
+      return reranking(
+        body,
+        { scores, usage },
+        { id: deps.ids.next("rerank"), model: model.sku, texts, version },
+      )
     })
 }
 
@@ -70,14 +75,6 @@ async function rankers(
     })
   }
 }
-
-/** The query is the caller's and stands in the question; a document is evidence, whose instructions are not followed. */
-export const relevanceBranch = (query: string): Branch => ({
-  kind: "predicate",
-  question: `Does the text help to answer this query: ${query}`,
-  yesMeans: "",
-  noMeans: "",
-})
 
 interface Ranking {
   readonly model: Model
@@ -113,10 +110,17 @@ function cosine(a: Float32Array, b: Float32Array): number {
   return Math.min(1, Math.max(0, product))
 }
 
+interface RerankFacts {
+  readonly id: string
+  readonly model: string
+  readonly texts: readonly string[]
+  readonly version: Version
+}
+
 function reranking(
   { top_n, return_documents }: RerankRequest,
   { scores, usage: { inputTokens } }: Relevance,
-  { id, model, texts }: { readonly id: string; readonly model: string; readonly texts: readonly string[] },
+  { id, model, texts, version }: RerankFacts,
 ): Reranking {
   const results = scores
     .map((relevance_score, index) => ({ index, relevance_score }))
@@ -131,16 +135,16 @@ function reranking(
       ...(return_documents === true ? { document: { text: texts[result.index] ?? "" } } : {}),
     })),
     usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
-    meta: { api_version: { version: "1" }, tokens: { input_tokens: inputTokens, output_tokens: 0 } },
+    meta: { api_version: { version }, tokens: { input_tokens: inputTokens, output_tokens: 0 } },
   }
 }
 
 /** So many texts of one request hold a place at a worker; an encoder reads them in one run. */
 const concurrencyMax = 8
 
-export type TextWork = Omit<ScoreWork, "organizationId">
+type TextWork = Omit<ScoreWork, "organizationId">
 
-export interface ScoredEach {
+interface ScoredEach {
   /** Of each text, in their order. */
   readonly margins: readonly Float64Array[]
   readonly usage: Usage

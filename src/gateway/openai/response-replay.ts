@@ -3,7 +3,8 @@
  * was stored of it.
  */
 import type { OutputItem, ResponseEvent, ResponseObject } from "../../contract/openai/responses.ts"
-import type { Unnumbered } from "./response-writer.ts"
+import { begunCall } from "./client-tools.ts"
+import { type Unnumbered, atSummary, summaryClosed, summaryDelta, summaryOpened } from "./response-writer.ts"
 
 /** How the deltas of each output item were cut: lengths in UTF-16 code units. */
 export type Pieces = readonly (readonly number[])[]
@@ -49,7 +50,7 @@ function* itemEvents(
   const added = (begun: OutputItem): Unnumbered => ({
     type: "response.output_item.added",
     output_index: index,
-    item: { ...begun, status: "in_progress" },
+    item: begun.type === "compaction" ? begun : { ...begun, status: "in_progress" },
   })
   switch (item.type) {
     case "message": {
@@ -66,13 +67,20 @@ function* itemEvents(
     }
     case "reasoning": {
       const [content] = item.content
-      yield added({ ...item, content: [] })
+      yield added({ ...item, summary: [], content: [] })
       if (!content) return
+      const summary = function* (events: Parameters<typeof atSummary>[0]): Generator<Unnumbered> {
+        if (item.summary.length > 0) yield* atSummary(events, index, item.id)
+      }
       yield { type: "response.content_part.added", ...part, part: { ...content, text: "" } }
-      for (const delta of cut(content.text, lengths))
+      yield* summary(summaryOpened())
+      for (const delta of cut(content.text, lengths)) {
         yield { type: "response.reasoning_text.delta", ...part, delta }
+        yield* summary(summaryDelta(delta))
+      }
       yield { type: "response.reasoning_text.done", ...part, text: content.text }
       yield { type: "response.content_part.done", ...part, part: content }
+      yield* summary(summaryClosed(content.text))
       return
     }
     case "function_call": {
@@ -87,6 +95,16 @@ function* itemEvents(
       yield added({ ...item, input: "" })
       yield { type: "response.custom_tool_call_input.delta", ...place, delta: item.input }
       yield { type: "response.custom_tool_call_input.done", ...place, input: item.input }
+      return
+    case "tool_search_call":
+      return yield added({ ...item, arguments: {} })
+    case "shell_call":
+    case "local_shell_call":
+    case "apply_patch_call":
+      return yield added(begunCall(item.type, item))
+    case "compaction":
+      yield added({ ...item, encrypted_content: "" })
+      yield { type: "response.compaction.compacting", ...place }
   }
 }
 

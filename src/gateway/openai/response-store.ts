@@ -17,6 +17,7 @@ import {
   type ResponseObject,
 } from "../../contract/openai/responses.ts"
 import { type ContentCipher, openText, sealText } from "../../store/content/cipher.ts"
+import { openJson, sealJson } from "../../store/content/sealed-json.ts"
 import type { Organizations } from "../../store/organization-snapshot.ts"
 import {
   type CancellationMessage,
@@ -29,7 +30,8 @@ import {
   findConversation,
   findStoredItems,
   findStoredResponse,
-  insertStoredResponse,
+  saveStoredResponse,
+  storedCharactersMax,
   type StoredResponse,
   storedDaysDefault,
 } from "../../store/responses.ts"
@@ -50,7 +52,7 @@ interface Running {
   response(): ResponseObject
 }
 
-interface ResponseStoreDeps {
+export interface ResponseStoreDeps {
   readonly organizations: Pick<Organizations, "of">
   readonly database: Database
   readonly clock: Clock
@@ -58,6 +60,9 @@ interface ResponseStoreDeps {
   readonly log: Log
   /** What is stored is encrypted. */
   readonly cipher: ContentCipher
+  readonly hasRowSpace: (bytes: number) => boolean
+  /** The deadline of a request. */
+  readonly timeoutMs: number
 }
 
 interface Kept {
@@ -66,6 +71,8 @@ interface Kept {
   readonly input: readonly KnownItem[]
   /** How its stream was cut. */
   readonly pieces: Pieces
+  /** It was stored when it began. */
+  readonly hasBegun?: boolean
 }
 
 export class ResponseStore {
@@ -89,27 +96,37 @@ export class ResponseStore {
     return () => void this.#running.delete(id)
   }
 
-  /** Returns whether it was stored: an answer that cannot be kept is still an answer. */
-  async keep(organizationId: string, { response, previousId, input, pieces }: Kept): Promise<boolean> {
-    const { database, clock, log, cipher } = this.#deps
-    const seal = (id: string, value: unknown): string =>
-      sealText(cipher, { organizationId, seqId: id }, JSON.stringify(value))
+  /** Returns whether it was stored: an answer that cannot be kept, or is too much to keep, is still an answer. */
+  async keep(
+    organizationId: string,
+    { response, previousId, input, pieces, hasBegun = false }: Kept,
+  ): Promise<boolean> {
+    const { database, clock, log, cipher, hasRowSpace } = this.#deps
     const items = [...input, ...response.output.map((item) => ({ id: item.id, item }))]
+    const place = (seqId: string) => ({ organizationId, seqId })
+    const [body, asked, cut, ...said] = await sealJson(cipher, organizationId, [
+      { place: place(`${response.id} body`), value: response },
+      { place: place(`${response.id} input`), value: input },
+      { place: place(`${response.id} pieces`), value: pieces },
+      ...items.map(({ id, item }) => ({ place: place(id), value: item })),
+    ])
+    if (!body || !asked || !cut) return false
+    const characters = said.reduce((sum, one) => sum + one.characters, body.characters)
+    if (characters > storedCharactersMax || !hasRowSpace(2 * characters)) return false
     try {
-      await insertStoredResponse(
+      return await saveStoredResponse(
         database,
         {
           id: response.id,
           organizationId,
           previousId,
-          body: seal(`${response.id} body`, response),
-          input: seal(`${response.id} input`, input),
-          pieces: seal(`${response.id} pieces`, pieces),
+          body: body.text,
+          input: asked.text,
+          pieces: cut.text,
           createdAt: new Date(clock.nowMs()),
         },
-        items.map(({ id, item }) => ({ id, item: seal(id, item) })),
+        { items: items.map(({ id }, at) => ({ id, item: said[at]?.text ?? "" })), hasBegun },
       )
-      return true
     } catch (error) {
       log.error({ err: error, response_id: response.id }, "a response could not be stored")
       return false
@@ -119,7 +136,20 @@ export class ResponseStore {
   async response(organizationId: string, id: string): Promise<ResponseObject> {
     const running = this.#running.get(id)
     if (running?.organizationId === organizationId) return running.response()
-    return readResponse((await this.#stored(organizationId, id)).body)
+    const [response] = await this.#stored(organizationId, id, ["body"])
+    return this.#told(response)
+  }
+
+  /** One that was begun in the background, and that no gateway can be writing any more, has failed. */
+  #told<Known extends Pick<ResponseObject, "status" | "created_at">>(
+    response: Known,
+  ): Known | (Known & Pick<ResponseObject, "status" | "error">) {
+    const { clock, timeoutMs } = this.#deps
+    if (response.status !== "in_progress") return response
+    const lostMs = response.created_at * 1000 + timeoutMs + endingMs
+    if (clock.nowMs() < lostMs) return response
+    const error = { code: "server_error", message: "The server that wrote the response ended" }
+    return { ...response, status: "failed" as const, error }
   }
 
   /** The events of a response again, as they were sent or are being sent; those after a number where one is given. */
@@ -131,12 +161,12 @@ export class ResponseStore {
     const first = startingAfter === null ? 0 : startingAfter + 1
     const running = this.#running.get(id)
     if (running?.organizationId === organizationId) return running.log.from(first)
-    const { body, pieces } = await this.#stored(organizationId, id)
-    const cut: Pieces | null = pieces === null ? null : JSON.parse(pieces)
-    return replay(readResponse(body), cut, first)
+    const [response, pieces] = await this.#stored(organizationId, id, ["body", "pieces"])
+    return replay(ended(this.#told(response)), pieces, first)
   }
 
   async remove(organizationId: string, id: string): Promise<void> {
+    this.cancelHere(organizationId, id)
     if (!(await deleteStoredResponse(this.#deps.database, organizationId, id))) throw notStored()
   }
 
@@ -145,9 +175,11 @@ export class ResponseStore {
     if (here) return here
     const now = new Date(this.#deps.clock.nowMs())
     const stored = await findStoredResponse(this.#deps.database, organizationId, id, now)
-    if (stored) throw new Fault("response_not_running", "Cannot cancel the response: it has already ended")
-    const elsewhere = await this.#elsewhere?.cancel(organizationId, id)
+    const opened = stored && (await this.#opened(stored, ["body"]))
+    const isRunning = !opened || this.#told(opened[0]).status === "in_progress"
+    const elsewhere = isRunning ? await this.#elsewhere?.cancel(organizationId, id) : null
     if (elsewhere) return elsewhere
+    if (stored) throw new Fault("response_not_running", "Cannot cancel the response: it has already ended")
     throw notStored()
   }
 
@@ -161,49 +193,47 @@ export class ResponseStore {
 
   /** Where there are several gateways: responses are cancelled whichever writes them. */
   async joinGateways(attemptsMax?: number): Promise<RemoteCancel> {
-    const { database, log } = this.#deps
+    const { database, log, cipher } = this.#deps
     this.#elsewhere = await openRemoteCancel({
       database,
       log,
+      cipher,
       attemptsMax,
       cancelHere: (organizationId, id) => this.cancelHere(organizationId, id),
     })
     return this.#elsewhere
   }
 
-  async inputItems(
-    organizationId: string,
-    id: string,
-    { limit, order, after }: z.output<(typeof listInputItems)["query"]>,
-  ) {
-    const stored = await this.#stored(organizationId, id)
-    const known = readItems(stored.input)
-    const ordered = order === "asc" ? known : known.toReversed()
-    const start = after === undefined ? 0 : ordered.findIndex((one) => one.id === after) + 1
-    const page = ordered.slice(start, start + limit)
-    return {
-      object: "list" as const,
-      data: page.map((one) => toWireItem(one)),
-      first_id: page[0]?.id ?? null,
-      last_id: page.at(-1)?.id ?? null,
-      has_more: start + limit < ordered.length,
-    }
+  async inputItems(organizationId: string, id: string, query: ItemPage) {
+    const [input] = await this.#stored(organizationId, id, ["input"])
+    return pageOfItems(input, query)
   }
 
   /** Everything said in a stored response and before it. */
   async conversation(organizationId: string, id: string): Promise<KnownItem[]> {
     const now = new Date(this.#deps.clock.nowMs())
-    const stored = await findConversation(this.#deps.database, organizationId, id, now)
-    const chain = stored?.map((one) => this.#opened(one)) ?? [null]
-    if (!chain.every((one) => one !== null))
+    const stored = isResponse(id)
+      ? await findConversation(this.#deps.database, organizationId, id, now)
+      : null
+    const opened = await openJson(
+      this.#deps.cipher,
+      organizationId,
+      (stored ?? []).flatMap((one) => [
+        { place: placeOf(one, "input"), text: one.input },
+        { place: placeOf(one, "body"), text: one.body, fields: ["status", "created_at", "output"] },
+      ]),
+    )
+    if (!stored || opened.includes(undefined))
       throw new Fault(
         "previous_response_not_found",
         `Cannot continue ${id.slice(0, 128)}: no such response is stored; send the conversation instead`,
         { param: "previous_response_id" },
       )
-    return chain.flatMap(({ input, body }) => {
-      const { output } = readResponse(body)
-      return [...readItems(input), ...output.map((item) => ({ id: item.id, item: item as InputItem }))]
+    return stored.flatMap((_, at) => {
+      const input = opened[2 * at] as Stored["input"]
+      const body = opened[2 * at + 1] as Pick<ResponseObject, "status" | "created_at" | "output">
+      const { output } = ended(this.#told(body))
+      return [...input, ...output.map((item) => ({ id: item.id, item: item as InputItem }))]
     })
   }
 
@@ -214,10 +244,13 @@ export class ResponseStore {
     const found = new Map<string, InputItem>()
     if (references.length > 0) {
       const stored = await findStoredItems(database, organizationId, references, new Date(clock.nowMs()))
-      for (const { id, item } of stored) {
-        const text = openText(cipher, { organizationId, seqId: id }, item)
-        if (text !== null) found.set(id, JSON.parse(text) as InputItem)
-      }
+      const opened = await openJson(
+        cipher,
+        organizationId,
+        stored.map(({ id, item }) => ({ place: { organizationId, seqId: id }, text: item })),
+      )
+      for (const [at, item] of opened.entries())
+        if (item !== undefined) found.set(stored[at]?.id ?? "", item as InputItem)
     }
     return items.map((item) => {
       if (!isReference(item)) return { id: ids.next(idPrefixOf(item)), item }
@@ -225,38 +258,75 @@ export class ResponseStore {
     })
   }
 
-  async #stored(organizationId: string, id: string) {
+  async #stored<const Columns extends readonly Column[]>(
+    organizationId: string,
+    id: string,
+    columns: Columns,
+  ): Promise<Read<Columns>> {
     const now = new Date(this.#deps.clock.nowMs())
-    const stored = await findStoredResponse(this.#deps.database, organizationId, id, now)
-    const opened = stored && this.#opened(stored)
+    const stored = isResponse(id)
+      ? await findStoredResponse(this.#deps.database, organizationId, id, now)
+      : null
+    const opened = stored && (await this.#opened(stored, columns))
     if (!opened) throw notStored()
     return opened
   }
 
   /** Null when it cannot be decrypted: its key is gone. */
-  #opened(stored: StoredResponse): Pick<StoredResponse, "body" | "input" | "pieces"> | null {
-    const { id, organizationId } = stored
-    const open = (column: "body" | "input" | "pieces"): string | null =>
-      openText(this.#deps.cipher, { organizationId, seqId: `${id} ${column}` }, stored[column] ?? "null")
-    const [body, input, pieces] = [open("body"), open("input"), open("pieces")]
-    if (body === null || input === null || pieces === null) return null
-    return { body, input, pieces: stored.pieces === null ? null : pieces }
+  async #opened<const Columns extends readonly Column[]>(
+    stored: StoredResponse,
+    columns: Columns,
+  ): Promise<Read<Columns> | null> {
+    const opened = await openJson(
+      this.#deps.cipher,
+      stored.organizationId,
+      columns.map((column) => ({ place: placeOf(stored, column), text: stored[column] ?? "null" })),
+    )
+    // Written by `keep`.
+    return opened.includes(undefined) ? null : (opened as unknown as Read<Columns>)
   }
 }
 
-// Only the store writes what these read.
+/** What `keep` writes, by column. */
+interface Stored {
+  readonly body: ResponseObject
+  readonly input: readonly KnownItem[]
+  readonly pieces: Pieces | null
+}
+type Column = keyof Stored
+type Read<Columns extends readonly Column[]> = { readonly [At in keyof Columns]: Stored[Columns[At]] }
+
+const placeOf = ({ id, organizationId }: StoredResponse, column: Column) => ({
+  organizationId,
+  seqId: `${id} ${column}`,
+})
+
+/** Completions of chat lie beside responses. */
+const isResponse = (id: string): boolean => id.startsWith("resp_")
+
+/** What a gateway gets to store a response after its time is up. */
+const endingMs = 30_000
+
+/** What is still written has no stream to send again, and cannot be continued. */
+function ended<Known extends Pick<ResponseObject, "status">>(response: Known): Known {
+  if (response.status !== "in_progress") return response
+  throw new Fault(
+    "response_in_progress",
+    "Cannot use the response: it is still being written; ask for it until it has ended",
+  )
+}
+
+// Only the store writes what this reads.
 const readResponse = (text: string): ResponseObject => JSON.parse(text)
-const readItems = (text: string): KnownItem[] => JSON.parse(text)
 
 function isReference(item: InputItem): item is z.infer<typeof ItemReference> {
-  const { type }: { readonly type?: unknown } = item
+  const { type }: { type?: unknown } = item
   return (
     (type === "item_reference" || type === undefined || type === null) && !MessageItem.safeParse(item).success
   )
 }
 
-function idPrefixOf(item: InputItem): "msg" | "fc" | "fco" | "ctc" | "ctco" | "cmp" | "rs" {
-  const { type }: { readonly type?: unknown } = item
+function idPrefixOf({ type }: InputItem) {
   switch (type) {
     case "function_call":
       return "fc"
@@ -266,6 +336,18 @@ function idPrefixOf(item: InputItem): "msg" | "fc" | "fco" | "ctc" | "ctco" | "c
       return "ctc"
     case "custom_tool_call_output":
       return "ctco"
+    case "tool_search_call":
+    case "tool_search_output":
+      return "tsc"
+    case "shell_call":
+    case "shell_call_output":
+      return "sh"
+    case "local_shell_call":
+    case "local_shell_call_output":
+      return "lsh"
+    case "apply_patch_call":
+    case "apply_patch_call_output":
+      return "apc"
     case "compaction":
       return "cmp"
     case "reasoning":
@@ -274,6 +356,23 @@ function idPrefixOf(item: InputItem): "msg" | "fc" | "fco" | "ctc" | "ctco" | "c
       return "msg"
   }
 }
+
+type ItemPage = Pick<z.output<(typeof listInputItems)["query"]>, "limit" | "order" | "after">
+
+/** Of items in the order in which they were said. */
+function pageOfItems(known: readonly KnownItem[], { limit, order, after }: ItemPage) {
+  const ordered = order === "asc" ? known : known.toReversed()
+  const start = after === undefined ? 0 : ordered.findIndex((one) => one.id === after) + 1
+  return listOfItems(ordered.slice(start, start + limit), start + limit < ordered.length)
+}
+
+export const listOfItems = (page: readonly KnownItem[], hasMore: boolean) => ({
+  object: "list" as const,
+  data: page.map((one) => toWireItem(one)),
+  first_id: page[0]?.id ?? null,
+  last_id: page.at(-1)?.id ?? null,
+  has_more: hasMore,
+})
 
 /** What is listed was read, so that it is completed unless it says otherwise. */
 export function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
@@ -301,7 +400,7 @@ function toOutputPart(part: object): Record<string, unknown> {
 const notStored = (): Fault =>
   new Fault("not_found", "Cannot find the response: no such id is stored for this organization")
 
-export interface RemoteCancel {
+interface RemoteCancel {
   /** The response as another gateway cancelled it; null when none writes it. */
   cancel(organizationId: string, id: string): Promise<ResponseObject | null>
   close(): Promise<void>
@@ -310,6 +409,7 @@ export interface RemoteCancel {
 interface RemoteCancelDeps {
   readonly database: Database
   readonly log: Log
+  readonly cipher: ContentCipher
   /** How often it is asked for before it counts as written by no gateway. */
   readonly attemptsMax?: number | undefined
   /** Cancels a response that this gateway writes; null when it does not. */
@@ -323,15 +423,20 @@ const attemptsMaxDefault = 8
 /** What is notified is split at colons, so nothing else may be an id. */
 const responseIdForm = /^resp_[0-9a-z]{26}$/
 
-export async function openRemoteCancel(deps: RemoteCancelDeps): Promise<RemoteCancel> {
-  const { database, log, attemptsMax = attemptsMaxDefault } = deps
+async function openRemoteCancel(deps: RemoteCancelDeps): Promise<RemoteCancel> {
+  const { database, log, cipher, attemptsMax = attemptsMaxDefault } = deps
   const answers = new EventEmitter()
   answers.setMaxListeners(0)
   const receive = ({ kind, responseId: id, organizationId }: CancellationMessage): void => {
     if (kind === "cancelled") return void answers.emit(id)
     const response = deps.cancelHere(organizationId, id)
     if (response)
-      answerCancellation(database, id, organizationId, JSON.stringify(response)).catch((error: unknown) =>
+      answerCancellation(
+        database,
+        id,
+        organizationId,
+        sealText(cipher, { organizationId, seqId: `${id} cancelled` }, JSON.stringify(response)),
+      ).catch((error: unknown) =>
         log.warn({ err: error }, "a cancelled response could not be told to its gateway"),
       )
   }
@@ -352,7 +457,9 @@ export async function openRemoteCancel(deps: RemoteCancelDeps): Promise<RemoteCa
       } finally {
         if (body === null) await withdrawCancellation(database, id, organizationId)
       }
-      return body === null ? null : readResponse(body)
+      const opened =
+        body === null ? null : openText(cipher, { organizationId, seqId: `${id} cancelled` }, body)
+      return opened === null ? null : readResponse(opened)
     },
     close,
   }

@@ -1,23 +1,14 @@
 /** Turns a request of the Responses API, with the conversation before it, into work for an engine. */
-import { z } from "zod"
 import { Fault } from "../../contract/errors.ts"
-import {
-  CompactionItem,
-  CustomToolCallItem,
-  CustomToolCallOutputItem,
-  FunctionCallItem,
-  FunctionCallOutputItem,
-  type InputItem,
-  MessageItem,
-  ReasoningItem,
-  type ResponseRequest,
-} from "../../contract/openai/responses.ts"
-import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../engine/engine.ts"
-import { callIdCharactersMax, openWork, textOf } from "./chat-work.ts"
-import { type ResponseTools, customArguments, flatName } from "./response-tools.ts"
+import type { InputItem, MessageItem, ResponseRequest } from "../../contract/openai/responses.ts"
+import type { ChatMessage, GenerateWork, OutputFormat, StopReason, ToolCall } from "../../engine/engine.ts"
+import { callIdCharactersMax, customArguments, openWork } from "./chat-work.ts"
+import { shellText } from "./client-tools.ts"
+import { type Shown, shownOf } from "./media.ts"
+import { type ResponseTools, flatName, flatTools, searchName } from "./response-tools.ts"
 
 /** What a request says about its prompt: all that counting its tokens needs. */
-export type PromptRequest = Pick<
+type PromptRequest = Pick<
   ResponseRequest,
   "instructions" | "parallel_tool_calls" | "text" | "truncation" | "reasoning"
 >
@@ -25,7 +16,7 @@ export type PromptRequest = Pick<
 export function responseWork(
   request: ResponseRequest,
   items: readonly InputItem[],
-  { organizationId, tools }: { readonly organizationId: string; readonly tools: ResponseTools },
+  { organizationId, tools }: { organizationId: string; tools: ResponseTools },
 ): GenerateWork {
   const withLogprobs = request.include?.includes("message.output_text.logprobs") ?? false
   const work = promptWork(request, tools, { items, organizationId })
@@ -46,9 +37,10 @@ export function responseWork(
 export function promptWork(
   request: PromptRequest,
   { tools, toolChoice }: Pick<ResponseTools, "tools" | "toolChoice">,
-  { items, organizationId }: { readonly items: readonly InputItem[]; readonly organizationId: string },
+  { items, organizationId }: { items: readonly InputItem[]; organizationId: string },
 ): GenerateWork {
   const instructions = request.instructions ?? null
+  const { effort, format } = configured(request, items)
   return {
     ...openWork,
     organizationId,
@@ -59,11 +51,32 @@ export function promptWork(
     tools,
     toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? true,
-    format: toFormat(request),
+    format: toFormat(format),
     truncate: request.truncation === "auto",
-    effort: request.reasoning?.effort ?? null,
+    effort,
   }
 }
+
+type TextFormat = NonNullable<PromptRequest["text"]>["format"]
+
+/** What the conversation last said about it holds; before that, what the request says. */
+function configured(
+  { reasoning, text }: PromptRequest,
+  items: readonly InputItem[],
+): { effort: string | null; format: TextFormat } {
+  const updates = items.flatMap((item) => (item.type === "configuration_update" ? [item] : []))
+  return {
+    effort: updates.findLast((one) => one.reasoning?.effort)?.reasoning?.effort ?? reasoning?.effort ?? null,
+    format: updates.findLast((one) => one.text)?.text?.format ?? text?.format,
+  }
+}
+
+/** Whether it is a part of what was said. */
+export const isSaid = (item: InputItem): boolean => !["read", "dropped"].includes(kindOf(item).type)
+
+/** The types of the items that were left out because only OpenAI's models read them. */
+export const droppedItems = (items: readonly InputItem[]): string[] =>
+  items.flatMap((item) => (kindOf(item).type === "dropped" ? [String(item.type)] : []))
 
 /** What an assistant said, called and thought in one turn comes as several items; a template wants one message. */
 function toMessages(items: readonly InputItem[]): ChatMessage[] {
@@ -106,10 +119,11 @@ function toMessages(items: readonly InputItem[]): ChatMessage[] {
         throw new Fault(
           "invalid_request",
           `Cannot use the item reference ${kind.id}: no such item is stored`,
-          {
-            param: "input",
-          },
+          { param: "input" },
         )
+      case "dropped":
+      case "read":
+        break
     }
   }
   close()
@@ -136,50 +150,97 @@ type Kind =
   | { readonly type: "call"; readonly call: ToolCall }
   | { readonly type: "message"; readonly message: ChatMessage }
   | { readonly type: "reference"; readonly id: string }
-
-const ToolOutputItem = z.union([FunctionCallOutputItem, CustomToolCallOutputItem])
+  /** Says how to answer, and is no part of what was said. */
+  | { readonly type: "read" }
+  | { readonly type: "dropped" }
 
 function kindOf(item: InputItem): Kind {
-  const call = FunctionCallItem.safeParse(item)
-  if (call.success) {
-    const { call_id: id, name, namespace, arguments: given } = call.data
-    return { type: "call", call: { id, name: flatName(namespace ?? null, name), arguments: given } }
+  switch (item.type) {
+    case "function_call":
+      return toCall(item, item.arguments)
+    case "custom_tool_call":
+      return toCall(item, customArguments(item.input))
+    case "tool_search_call":
+      // What the server searched found its tools already: all are offered here.
+      if (typeof item.call_id !== "string") return { type: "dropped" }
+      return toCall({ call_id: item.call_id, name: searchName }, JSON.stringify(item.arguments ?? {}))
+    case "function_call_output":
+    case "custom_tool_call_output":
+      return toResult(item.call_id, shownOf(item.output))
+    case "tool_search_output":
+      return typeof item.call_id === "string"
+        ? toResult(item.call_id, { content: foundTools(item.tools) })
+        : { type: "dropped" }
+    case "shell_call":
+      return toCall({ ...item, name: "shell" }, JSON.stringify(item.action))
+    case "local_shell_call":
+      return toCall({ ...item, name: "local_shell" }, JSON.stringify(item.action))
+    case "apply_patch_call":
+      return toCall({ ...item, name: "apply_patch" }, JSON.stringify(item.operation))
+    case "shell_call_output":
+      return toResult(item.call_id, { content: item.output.map(shellText).join("\n") })
+    case "local_shell_call_output":
+      return toResult(item.call_id ?? item.id ?? "", { content: item.output })
+    case "apply_patch_call_output":
+      return toResult(item.call_id, { content: [item.status, item.output ?? ""].join("\n").trim() })
+    case "reasoning":
+      // Clients send back what they read of it.
+      return { type: "reasoning", text: textsOf(item.content) || textsOf(item.summary) }
+    case "compaction":
+      return { type: "message", message: { role: "user", content: summaryOf(item.encrypted_content) } }
+    case "additional_tools":
+    case "configuration_update":
+    case "compaction_trigger":
+      return { type: "read" }
+    case "message":
+    case "item_reference":
+    case undefined:
+    case null:
+      // Of these two only a message has a role.
+      return "role" in item ? toMessage(item as MessageItem) : { type: "reference", id: item.id }
+    default:
+      return { type: "dropped" }
   }
-  const custom = CustomToolCallItem.safeParse(item)
-  if (custom.success) {
-    const { call_id: id, name, namespace, input } = custom.data
-    const call = { id, name: flatName(namespace ?? null, name), arguments: customArguments(input) }
-    return { type: "call", call }
-  }
-  const output = ToolOutputItem.safeParse(item)
-  if (output.success) {
-    const content = textOf(output.data.output)
-    return { type: "message", message: { role: "tool", content, toolCallId: output.data.call_id } }
-  }
-  const reasoning = ReasoningItem.safeParse(item)
-  if (reasoning.success)
-    return { type: "reasoning", text: (reasoning.data.content ?? []).map(({ text }) => text).join("") }
-  const compaction = CompactionItem.safeParse(item)
-  if (compaction.success)
-    return {
-      type: "message",
-      message: { role: "user", content: summaryOf(compaction.data.encrypted_content) },
-    }
-  const message = MessageItem.safeParse(item)
-  if (message.success) {
-    const { role } = message.data
-    const content = textOf(message.data.content)
-    if (role === "assistant") return { type: "assistant", text: content }
-    return { type: "message", message: { role: role === "user" ? "user" : "system", content } }
-  }
-  return { type: "reference", id: String((item as { id?: unknown }).id) }
 }
 
-function toFormat({ text }: PromptRequest): OutputFormat {
-  const format = text?.format
+const textsOf = (parts: readonly { readonly text: string }[] | null | undefined): string =>
+  (parts ?? []).map(({ text }) => text).join("")
+
+function toMessage({ role, content }: MessageItem): Kind {
+  const shown = shownOf(content)
+  // What is not text is of the user.
+  if (role === "assistant") return { type: "assistant", text: shown.content }
+  return { type: "message", message: { role: role === "user" ? "user" : "system", ...shown } }
+}
+
+interface CalledTool {
+  readonly call_id: string
+  readonly name: string
+  readonly namespace?: string | null | undefined
+}
+
+const toCall = ({ call_id: id, name, namespace }: CalledTool, given: string): Kind => ({
+  type: "call",
+  call: { id, name: flatName(namespace ?? null, name), arguments: given },
+})
+
+const toResult = (toolCallId: string, shown: Shown): Kind => ({
+  type: "message",
+  message: { role: "tool", ...shown, toolCallId },
+})
+
+/** The tools themselves are offered with all others. */
+function foundTools(tools: Parameters<typeof flatTools>[0]): string {
+  const lines = [...flatTools(tools)].map(([name, tool]) => `${name}: ${tool.function.description ?? ""}`)
+  return lines.length === 0 ? "No tools were found." : `These tools can be called now:\n${lines.join("\n")}`
+}
+
+function toFormat(format: TextFormat): OutputFormat {
   if (!format || format.type === "text") return { kind: "text" }
   if (format.type === "json_object") return { kind: "json_object" }
-  return { kind: "json_schema", name: format.name, schema: format.schema, strict: format.strict ?? false }
+  const { name, schema, strict, description } = format
+  const described = typeof description === "string" ? { description } : {}
+  return { kind: "json_schema", name, schema, strict: strict ?? false, ...described }
 }
 
 /** Tells our own from another server's, which only that one can read. */
@@ -189,7 +250,7 @@ const mark = "umpire1."
 export const packSummary = (summary: string): string => mark + Buffer.from(summary).toString("base64url")
 
 /** The summary as a turn of the conversation. It is never an instruction: it says what was said. */
-export function summaryOf(content: string): string {
+function summaryOf(content: string): string {
   if (!content.startsWith(mark))
     throw new Fault(
       "invalid_request",
@@ -198,4 +259,30 @@ export function summaryOf(content: string): string {
     )
   const summary = Buffer.from(content.slice(mark.length), "base64url").toString()
   return `Summary of the conversation so far:\n${summary}`
+}
+
+const summaryWish =
+  "Summarise the conversation so far for the one who continues it: what was asked, what was found and decided, what was changed, " +
+  "what is left to do, and every name, path and number that is still needed. Write the summary only."
+/** A summary longer than this would not save much. */
+const summaryTokensMax = 2048
+
+/** What takes the place of a conversation must tell it. */
+export function checkSummary(summary: string, stopReason: StopReason | null): void {
+  if (stopReason === "content_filter")
+    throw new Fault("guardrail_blocked", "Cannot compact the conversation: its summary is blocked")
+  if (summary.trim() === "")
+    throw new Fault("inference_failed", "Cannot compact the conversation: the model wrote no summary")
+}
+
+/** The conversation, then the wish for a summary as the last turn of the user; it offers no tools. */
+export function summaryWork(
+  { instructions: given }: Pick<PromptRequest, "instructions">,
+  said: readonly InputItem[],
+  organizationId: string,
+): GenerateWork {
+  const wish = { type: "message" as const, role: "user" as const, content: summaryWish }
+  const none = { tools: [], toolChoice: "none" as const }
+  const work = promptWork({ instructions: given }, none, { items: [...said, wish], organizationId })
+  return { ...work, outputTokensMax: summaryTokensMax, effort: "none", truncate: true }
 }

@@ -1,13 +1,10 @@
 import { expect, test } from "vitest"
 import type { ResponseRequest } from "../../contract/openai/responses.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
+import { createIds } from "../../base/ids.ts"
 import { ResponseWriter } from "./response-writer.ts"
 
-let count = 0
-// Ids and time are all that the writer takes from these.
-const parts = {
-  ids: { next: (kind: string) => `${kind}_${++count}` },
-  clock: { nowMs: () => 0 },
-} as unknown as ConstructorParameters<typeof ResponseWriter>[0]
+const parts = { ids: createIds(), clock: new ManualClock(0) }
 
 const logprob = (token: string) => ({ token, logprob: -1, top: [] })
 

@@ -18,7 +18,10 @@ import {
   noGenerationUsage,
 } from "../../engine/engine.ts"
 import { withBytes } from "./chat.ts"
-import { type ToolIdentity, customInput } from "./response-tools.ts"
+import { customInput } from "./chat-work.ts"
+import { begunCall, isClientTool, writtenCall } from "./client-tools.ts"
+import type { ToolIdentity } from "./response-tools.ts"
+import { checkSummary, packSummary } from "./response-work.ts"
 
 /** An event without its number, which is given when it leaves. */
 export type Unnumbered = ResponseEvent extends infer Event
@@ -33,6 +36,8 @@ interface ResponseFacts {
   readonly store: boolean
   /** What the model's functions were called before they were flattened. */
   readonly identities?: ReadonlyMap<string, ToolIdentity>
+  /** What the model writes is the conversation in short: one item of it is answered. */
+  readonly isCompacting?: boolean
 }
 
 export class ResponseWriter {
@@ -45,16 +50,18 @@ export class ResponseWriter {
   readonly pieces: number[][] = []
   #base: ResponseObject
   #open: OutputItem | null = null
-  /** The arguments of the open call of a custom tool. */
-  #custom = ""
+  /** What is sent only when it is whole: the arguments of a custom tool or of a search, or a summary. */
+  #whole = ""
+  readonly #isCompacting: boolean
   #number = 0
   readonly #identities: ReadonlyMap<string, ToolIdentity>
   stopReason: StopReason = "stop"
 
-  constructor({ ids, clock }: { readonly ids: Ids; readonly clock: Clock }, facts: ResponseFacts) {
+  constructor({ ids, clock }: { ids: Ids; clock: Clock }, facts: ResponseFacts) {
     this.#ids = ids
     this.#clock = clock
     this.#identities = facts.identities ?? new Map()
+    this.#isCompacting = facts.isCompacting ?? false
     this.id = ids.next("resp")
     this.#base = emptyResponse(this.id, Math.floor(clock.nowMs() / 1000), facts)
   }
@@ -79,6 +86,7 @@ export class ResponseWriter {
 
   /** The events that one piece of generation makes; none for its end, which `finish` writes. */
   add(event: GenerationEvent): ResponseEvent[] {
+    if (this.#isCompacting) return this.#compact(event)
     switch (event.kind) {
       case "text":
         return [...this.#enter("message"), ...this.#text(event.text, event.logprobs)]
@@ -99,7 +107,8 @@ export class ResponseWriter {
 
   /** Sets how it ended; `terminal` then says so. */
   end(used: GenerationUsage, store: boolean): void {
-    const cut = this.stopReason === "length" || this.stopReason === "content_filter"
+    // A summary that was cut is a summary.
+    const cut = !this.#isCompacting && (this.stopReason === "length" || this.stopReason === "content_filter")
     this.#base = {
       ...this.#base,
       store,
@@ -120,12 +129,7 @@ export class ResponseWriter {
 
   fail(error: { readonly code: string; readonly message: string }, used: GenerationUsage): ResponseEvent[] {
     const events = this.#close("incomplete")
-    this.#base = {
-      ...this.#base,
-      status: "failed",
-      error,
-      usage: toUsage(used),
-    }
+    this.#base = { ...this.#base, status: "failed", error, usage: toUsage(used) }
     return [...events, ...this.terminal()]
   }
 
@@ -169,7 +173,8 @@ export class ResponseWriter {
       ...this.#place(item.id),
       part: emptyPart(),
     })
-    return [...closed, ...added, ...opened]
+    const summary = type === "reasoning" ? this.#summary(item.id, summaryOpened()) : []
+    return [...closed, ...added, ...opened, ...summary]
   }
 
   #text(delta: string, given: readonly TokenLogprob[] | null): ResponseEvent[] {
@@ -191,7 +196,16 @@ export class ResponseWriter {
     const text = (item.content[0]?.text ?? "") + delta
     this.pieces.at(-1)?.push(delta.length)
     this.#open = { ...item, content: [{ type: "reasoning_text", text }] }
-    return this.#numbered({ type: "response.reasoning_text.delta", ...this.#place(item.id), delta })
+    return [
+      ...this.#numbered({ type: "response.reasoning_text.delta", ...this.#place(item.id), delta }),
+      ...this.#summary(item.id, summaryDelta(delta)),
+    ]
+  }
+
+  /** Where the client reads reasoning as a summary. */
+  #summary(itemId: string, events: readonly SummaryEvent[]): ResponseEvent[] {
+    if (this.#base.reasoning.summary === null) return []
+    return this.#numbered(...atSummary(events, this.#index, itemId))
   }
 
   #openCall(name: string): ResponseEvent[] {
@@ -202,21 +216,59 @@ export class ResponseWriter {
       ...(known.namespace === null ? {} : { namespace: known.namespace }),
       status: "in_progress" as const,
     }
-    const item: OutputItem =
-      known.type === "custom"
-        ? { type: "custom_tool_call", id: this.#ids.next("ctc"), ...called, input: "" }
-        : { type: "function_call", id: this.#ids.next("fc"), ...called, arguments: "" }
-    this.#custom = ""
+    return this.#openWhole(this.#callItem(known.type, called))
+  }
+
+  #callItem(type: ToolIdentity["type"], called: CalledFields): OutputItem {
+    switch (type) {
+      case "custom":
+        return { type: "custom_tool_call", id: this.#ids.next("ctc"), ...called, input: "" }
+      case "function":
+        return { type: "function_call", id: this.#ids.next("fc"), ...called, arguments: "" }
+      case "tool_search": {
+        const { call_id, status } = called
+        const id = this.#ids.next("tsc")
+        return { type: "tool_search_call", id, call_id, execution: "client", arguments: {}, status }
+      }
+      case "shell":
+        return begunCall("shell_call", { ...called, id: this.#ids.next("sh") })
+      case "local_shell":
+        return begunCall("local_shell_call", { ...called, id: this.#ids.next("lsh") })
+      case "apply_patch":
+        return begunCall("apply_patch_call", { ...called, id: this.#ids.next("apc") })
+    }
+  }
+
+  #openWhole(item: OutputItem): ResponseEvent[] {
+    this.#whole = ""
     this.pieces.push([])
     this.#open = item
     return this.#numbered({ type: "response.output_item.added", output_index: this.#index, item })
   }
 
+  #compact(event: GenerationEvent): ResponseEvent[] {
+    const opened: ResponseEvent[] = []
+    if (!this.#open) {
+      const id = this.#ids.next("cmp")
+      opened.push(
+        ...this.#openWhole({ type: "compaction", id, encrypted_content: "" }),
+        ...this.#numbered({ type: "response.compaction.compacting", output_index: this.#index, item_id: id }),
+      )
+    }
+    if (event.kind === "text") this.#whole += event.text
+    if (event.kind !== "end") return opened
+    this.stopReason = event.reason
+    checkSummary(this.#whole, event.reason)
+    return [...opened, ...this.#close("completed")]
+  }
+
   #arguments(delta: string): ResponseEvent[] {
     const item = this.#open
-    // The input of a custom tool is one text inside JSON: it is known when that has ended.
-    if (item?.type === "custom_tool_call") this.#custom += delta
-    if (item?.type !== "function_call") return []
+    // The input of a custom tool is one text inside JSON, that of the client's other tools an object: known when it has ended.
+    if (item?.type !== "function_call") {
+      this.#whole += delta
+      return []
+    }
     this.#open = { ...item, arguments: item.arguments + delta }
     this.pieces.at(-1)?.push(delta.length)
     return this.#numbered({
@@ -230,10 +282,7 @@ export class ResponseWriter {
   #close(status: "completed" | "incomplete"): ResponseEvent[] {
     const open = this.#open
     if (!open) return []
-    const item: OutputItem =
-      open.type === "custom_tool_call"
-        ? { ...open, status, input: customInput(this.#custom) }
-        : { ...open, status }
+    const item = this.#closed(open, status)
     const events = this.#numbered(...this.#closing(item), {
       type: "response.output_item.done",
       output_index: this.#index,
@@ -244,8 +293,37 @@ export class ResponseWriter {
     return events
   }
 
+  #closed(open: OutputItem, status: "completed" | "incomplete"): OutputItem {
+    switch (open.type) {
+      case "custom_tool_call":
+        return { ...open, status, input: customInput(this.#whole) }
+      case "tool_search_call":
+        return { ...open, status, arguments: searchArguments(this.#whole) }
+      case "shell_call":
+      case "local_shell_call":
+        return status === "completed" ? writtenCall(open, this.#whole) : { ...open, status }
+      case "apply_patch_call":
+        // The API has no incomplete one.
+        return status === "completed" ? writtenCall(open, this.#whole) : open
+      case "compaction":
+        return { ...open, encrypted_content: packSummary(this.#whole) }
+      case "reasoning": {
+        const text = this.#base.reasoning.summary === null ? "" : (open.content[0]?.text ?? "")
+        return { ...open, status, summary: text === "" ? [] : [{ type: "summary_text", text }] }
+      }
+      default:
+        return { ...open, status }
+    }
+  }
+
   #closing(item: OutputItem): Unnumbered[] {
     switch (item.type) {
+      case "tool_search_call":
+      case "shell_call":
+      case "local_shell_call":
+      case "apply_patch_call":
+      case "compaction":
+        return []
       case "message": {
         const [part] = item.content
         if (!part) return []
@@ -263,6 +341,7 @@ export class ResponseWriter {
         return [
           { type: "response.reasoning_text.done", ...place, text: part.text },
           { type: "response.content_part.done", ...place, part },
+          ...item.summary.flatMap(({ text }) => atSummary(summaryClosed(text), this.#index, item.id)),
         ]
       }
       case "custom_tool_call": {
@@ -298,6 +377,44 @@ export class ResponseWriter {
   }
 }
 
+/** An event about the one summary of an item, without its place. */
+type SummaryEvent = Unnumbered extends infer Event
+  ? Event extends { readonly summary_index: number }
+    ? Omit<Event, "summary_index" | "output_index" | "item_id">
+    : never
+  : never
+
+export const summaryOpened = (): SummaryEvent[] => [
+  { type: "response.reasoning_summary_part.added", part: { type: "summary_text", text: "" } },
+]
+export const summaryDelta = (delta: string): SummaryEvent[] => [
+  { type: "response.reasoning_summary_text.delta", delta },
+]
+export const summaryClosed = (text: string): SummaryEvent[] => [
+  { type: "response.reasoning_summary_text.done", text },
+  { type: "response.reasoning_summary_part.done", part: { type: "summary_text", text } },
+]
+
+export const atSummary = (
+  events: readonly SummaryEvent[],
+  output_index: number,
+  item_id: string,
+): Unnumbered[] => events.map((event) => ({ ...event, output_index, item_id, summary_index: 0 }))
+
+type CalledFields = Pick<
+  Extract<OutputItem, { readonly type: "function_call" }>,
+  "call_id" | "name" | "namespace" | "status"
+>
+
+/** What the client searches by; as it is where the model wrote no JSON. */
+function searchArguments(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}
+
 function toLogprobs(logprobs: readonly TokenLogprob[] | null): ResponseLogprob[] {
   return (logprobs ?? []).map(({ top, ...one }) => ({ ...withBytes(one), top_logprobs: top.map(withBytes) }))
 }
@@ -315,6 +432,9 @@ export function toUsage(used: GenerationUsage): ResponseUsage {
 /** A response tells a temperature and top_p; one that the request leaves open is the model's, and told as the API's default. */
 const samplingTold = 1
 
+export const conversationOf = ({ conversation }: Pick<ResponseRequest, "conversation">): string | null =>
+  (typeof conversation === "string" ? conversation : conversation?.id) ?? null
+
 const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
 function emptyResponse(
@@ -328,7 +448,8 @@ function emptyResponse(
     created_at: createdAt,
     completed_at: null,
     status: "in_progress",
-    background: false,
+    background: request.background === true,
+    ...(conversationOf(request) === null ? {} : { conversation: { id: conversationOf(request) ?? "" } }),
     error: null,
     frequency_penalty: request.frequency_penalty ?? 0,
     incomplete_details: null,
@@ -342,7 +463,10 @@ function emptyResponse(
     presence_penalty: request.presence_penalty ?? 0,
     previous_response_id: request.previous_response_id ?? null,
     prompt_cache_key: textOrNull(request.prompt_cache_key),
-    reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
+    reasoning: {
+      effort: request.reasoning?.effort ?? null,
+      summary: request.reasoning?.summary ?? request.reasoning?.generate_summary ?? null,
+    },
     safety_identifier: textOrNull(request.safety_identifier),
     service_tier: "default",
     store,
@@ -383,6 +507,6 @@ function toEcho(tool: ResponseTool): Record<string, unknown>[] {
         },
       ]
     default:
-      return []
+      return isClientTool(tool) ? [{ ...tool }] : []
   }
 }

@@ -9,8 +9,8 @@ import type {
   ResponseObject,
   ResponseRequest,
 } from "../../contract/openai/responses.ts"
-import { noGenerationUsage } from "../../engine/engine.ts"
-import { noUsage } from "../sequence-record.ts"
+import { type GenerationUsage, noGenerationUsage } from "../../engine/engine.ts"
+import { noUsage } from "../meter.ts"
 import type { Asker, MeteredCall } from "../metered-call.ts"
 import {
   Generating,
@@ -19,15 +19,19 @@ import {
   outputContent,
   runInference,
 } from "./inference.ts"
+import type { Conversations } from "./conversations.ts"
+import { type BackgroundWork, DetachableRequest } from "./response-background.ts"
 import { EventLog } from "./response-replay.ts"
 import type { KnownItem, ResponseStore } from "./response-store.ts"
 import { type ToolIdentity, responseTools } from "./response-tools.ts"
-import { promptWork, responseWork } from "./response-work.ts"
-import { ResponseWriter } from "./response-writer.ts"
+import { droppedItems, isSaid, promptWork, responseWork, summaryWork } from "./response-work.ts"
+import { ResponseWriter, conversationOf } from "./response-writer.ts"
 import { noteDropped } from "./chat-work.ts"
 
 export interface ResponseDeps extends InferenceDeps {
   readonly responseStore: ResponseStore
+  readonly background: BackgroundWork
+  readonly conversations: Conversations
 }
 
 type ResponseHandlers = Pick<
@@ -44,12 +48,22 @@ type ResponseHandlers = Pick<
 export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
   const { responseStore } = deps
   return {
-    createResponse: async (asker) =>
-      await runInference(deps, { callSource: "responses", wire: "responses", asker }, async (call, body) => {
+    createResponse: async (asker) => {
+      const request = new DetachableRequest(asker.request)
+      const own = { ...asker, request: request.facts, header: asker.header.bind(asker) }
+      const start = { callSource: "responses", wire: "responses", asker: own } as const
+      const answer = await runInference(deps, start, async (call, body) => {
         const turn = await startTurn(deps, call, { request: body })
+        if (body.background === true) {
+          await turn.runAlone(request)
+          return body.stream === true ? turn : turn.response
+        }
         if (body.stream === true) return new EventStream(named(turn.events()), null)
         return await turn.whole()
-      }),
+      })
+      // Who reads it may leave: it goes on.
+      return answer instanceof Turn ? new EventStream(named(answer.following()), null) : answer
+    },
     openResponseSocket: async () => {
       throw new Fault(
         "upgrade_required",
@@ -70,10 +84,10 @@ export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
       return await runInference(deps, start, async (call, body) => {
         const { organizationId } = call
         const { items } = await conversation(deps, organizationId, { request: body, memory: null })
-        const tools = responseTools(body)
         const said = items.map(({ item }) => item)
+        const tools = responseTools(body, said)
         const work = promptWork(body, tools, { items: said, organizationId })
-        noteDropped(call, tools.dropped)
+        noteDropped(call, tools.dropped, droppedItems(said))
         const input_tokens = await countPromptTokens(deps, call, { model: body.model, work })
         return { object: "response.input_tokens" as const, input_tokens }
       })
@@ -129,16 +143,28 @@ async function openTurn(
 ): Promise<Turn> {
   const { organizationId } = call
   const { items, own } = await conversation(deps, organizationId, { request, memory })
-  const tools = responseTools(request)
   const said = items.map(({ item }) => item)
-  const work = responseWork(request, said, { organizationId, tools })
-  noteDropped(call, tools.dropped)
+  const tools = responseTools(request, said)
+  const isCompacting = said.at(-1)?.type === "compaction_trigger"
+  const work = isCompacting
+    ? summaryWork(request, said, organizationId)
+    : responseWork(request, said, { organizationId, tools })
+  noteDropped(call, tools.dropped, droppedItems(said))
   const isStreamed = request.stream === true || memory !== null
   const asked = { model: request.model, work, count: 1, isStreamed }
   const store = (request.store ?? true) && (await deps.responseStore.stores(organizationId))
+  if (request.background === true) {
+    if (!store)
+      throw new Fault(
+        "invalid_request",
+        "Cannot run in the background: the response would not be stored; send store: true, where the organization stores responses",
+        { param: "background" },
+      )
+    deps.background.check(organizationId)
+  }
   const generating = await Generating.start(deps, call, asked)
   const { identities } = tools
-  return new Turn(deps, { generating, request, items, own, store, memory, identities })
+  return new Turn(deps, { generating, request, items, own, store, memory, identities, isCompacting })
 }
 
 /** Answers a completed response without output: what it was asked is remembered, and nothing is generated. */
@@ -161,13 +187,15 @@ export async function warmUp(
   writer.end(noGenerationUsage, store)
   // Nothing was asked yet: what is remembered is kept with the turn that asks.
   await call.succeed(noUsage, () => outputContent(model.sku))
-  if (store)
-    await deps.responseStore.keep(organizationId, {
+  const kept =
+    store &&
+    (await deps.responseStore.keep(organizationId, {
       response: writer.response,
       previousId: previous,
       input: own,
       pieces: [],
-    })
+    }))
+  if (kept !== store) writer.end(noGenerationUsage, kept)
   memory.remember(writer.id, [...before, ...own])
   return [...events, ...writer.terminal()]
 }
@@ -188,20 +216,37 @@ export async function conversation(
     request,
     memory,
   }: {
-    readonly request: Pick<ResponseRequest, "input" | "previous_response_id">
+    readonly request: Pick<ResponseRequest, "input" | "previous_response_id" | "conversation">
     readonly memory: Memory | null
   },
 ): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
   const previous = request.previous_response_id ?? null
+  const continued = conversationOf(request)
+  if (previous !== null && continued !== null)
+    throw new Fault("invalid_request", "Cannot use conversation together with previous_response_id", {
+      param: "conversation",
+    })
   const before =
-    previous === null ? [] : await earlier(deps, organizationId, { previousId: previous, memory })
+    continued !== null
+      ? await deps.conversations.items(organizationId, continued)
+      : previous === null
+        ? []
+        : await earlier(deps, organizationId, { previousId: previous, memory })
   const own = await deps.responseStore.resolve(organizationId, inputOf(request.input))
-  if (before.length + own.length === 0)
+  if (own.slice(0, -1).some(isTrigger))
+    throw new Fault("invalid_request", "Cannot use the input: compaction_trigger is not its last item", {
+      param: "input",
+    })
+  // What was compacted stands in its place.
+  const items = [...before.slice(before.findLastIndex(isTrigger) + 1), ...own]
+  if (!items.some(({ item }) => isSaid(item)))
     throw new Fault("invalid_request", "Cannot answer: there is no input; send text or items", {
       param: "input",
     })
-  return { items: [...before, ...own], own }
+  return { items, own }
 }
+
+const isTrigger = ({ item }: KnownItem): boolean => item.type === "compaction_trigger"
 
 function inputOf(input: ResponseRequest["input"]): InputItem[] {
   if (input === undefined) return []
@@ -217,6 +262,8 @@ interface TurnFacts {
   readonly store: boolean
   readonly memory: Memory | null
   readonly identities: ReadonlyMap<string, ToolIdentity>
+  /** The answer is the conversation in short. */
+  readonly isCompacting: boolean
 }
 
 /** One response being written. */
@@ -235,7 +282,9 @@ class Turn {
       model: facts.generating.model.sku,
       store: facts.store,
       identities: facts.identities,
+      isCompacting: facts.isCompacting,
     })
+    facts.generating.identify(this.#writer.id)
   }
 
   /** The response as one object; a failure is thrown. */
@@ -250,6 +299,34 @@ class Turn {
   }
 
   #failure: unknown = null
+
+  /** As it stands. */
+  get response(): ResponseObject {
+    return this.#writer.response
+  }
+
+  /** Goes on by itself, from the store's first word of it to its last. */
+  async runAlone(request: DetachableRequest): Promise<void> {
+    const { generating } = this.#facts
+    const { organizationId } = generating.call
+    // From now on every gateway finds it.
+    if (!(await this.#store())) {
+      const fault = new Fault(
+        "metering_unavailable",
+        "Cannot run in the background: the response cannot be stored",
+      )
+      generating.cancel(fault)
+      throw fault
+    }
+    this.#deps.background.run(organizationId, request, async () => {
+      for await (const event of this.events()) void event
+    })
+  }
+
+  /** Its events, from the first, for as long as they come. */
+  following(): AsyncIterable<ResponseEvent> {
+    return this.#log.from(0)
+  }
 
   /** Everything that is sent is also there for those who ask for the stream again while it runs. */
   async *events(): AsyncGenerator<ResponseEvent> {
@@ -290,8 +367,9 @@ class Turn {
       yield* writer.terminal()
     } catch (error) {
       const events = await this.#fail(error)
-      // Without a first event it is an ordinary error.
-      if (!started) throw error
+      // Without a first event it is an ordinary error, where somebody waits for one.
+      if (!started && this.#facts.request.background !== true) throw error
+      if (!started) yield* writer.start(generating.usage())
       yield* events
     } finally {
       // The reader went away between two events.
@@ -302,24 +380,31 @@ class Turn {
 
   /** The record first, then what is kept, then the terminal event. */
   async #finish(): Promise<void> {
-    const { generating, memory, items, store } = this.#facts
+    const { generating, memory, items, store, request } = this.#facts
     const writer = this.#writer
     const used = generating.usage()
     await generating.succeed({ stopReason: writer.stopReason, toolCalls: writer.toolNames })
     writer.end(used, store)
-    const kept = store && (await this.#store())
+    const kept = store && (await this.#store(request.background === true))
     if (kept !== store) writer.end(used, kept)
     const output = writer.output.map((item) => ({ id: item.id, item: item as InputItem }))
+    const continued = conversationOf(request)
+    if (continued !== null)
+      await this.#deps.conversations.keep(generating.call.organizationId, continued, [
+        ...this.#facts.own,
+        ...output,
+      ])
     memory?.remember(writer.id, [...items, ...output])
   }
 
-  async #store(): Promise<boolean> {
+  async #store(hasBegun = false): Promise<boolean> {
     const { generating, request, own } = this.#facts
     return await this.#deps.responseStore.keep(generating.call.organizationId, {
       response: this.#writer.response,
       previousId: request.previous_response_id ?? null,
       input: own,
       pieces: this.#writer.pieces,
+      hasBegun,
     })
   }
 
@@ -330,8 +415,17 @@ class Turn {
     if (typeof request.previous_response_id === "string") memory?.invalidate(request.previous_response_id)
     await generating.call.fail(error)
     this.#failure = error
+    if (request.background === true) {
+      const events = this.#ending(error, used)
+      await this.#store(true)
+      return events
+    }
     // The client is gone: there is no one to send it to.
     if (signal.aborted && errorCode(signal.reason) === "client_closed") throw error
+    return this.#ending(error, used)
+  }
+
+  #ending(error: unknown, used: GenerationUsage): ResponseEvent[] {
     if (this.#isCancelled) return this.#writer.cancel(used)
     const fault = error instanceof Fault ? error : null
     const code = fault && fault.status < 500 ? fault.code : "server_error"

@@ -1,6 +1,6 @@
 /** Answers are counted by hour, several gateways add up, and nothing is lost while the store is away. */
 import { afterEach, beforeEach, expect, test } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { silentLog } from "../../base/log.ts"
 import { sumAnswers } from "../../store/question-sets/answer-counts.ts"
 import { insertSet } from "../../store/question-sets/sets.ts"
@@ -78,6 +78,7 @@ test("answers, abstentions, confidence, latency and cost are counted, by the hou
       answer: "",
       bucket: 0,
       rows: 1,
+      confidence: 0.05,
       bins: bins(0),
       latencyMs: 10,
       costTicks: 3n,
@@ -88,6 +89,7 @@ test("answers, abstentions, confidence, latency and cost are counted, by the hou
       answer: "yes",
       bucket: 0,
       rows: 2,
+      confidence: 1.95,
       bins: bins(9, 9),
       latencyMs: 15,
       costTicks: 5n,
@@ -106,10 +108,8 @@ test("two gateways add up, and counts of a set that is gone are dropped", async 
     await counter.close()
   }
   expect(await read()).toMatchObject([{ answer: "no", rows: 2, bins: bins(5, 5) }])
-  const [all] = await row({ count: integer }).all(
-    database,
-    "SELECT count(*)::int AS count FROM set_answer_counts",
-  )
+  const [all] = await row({ count: integer }).all(database)`SELECT count(*)::int AS count
+    FROM set_answer_counts`
   expect(all?.count).toBe(1)
 })
 

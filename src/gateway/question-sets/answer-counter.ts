@@ -9,10 +9,10 @@ import {
   confidenceBins,
 } from "../../store/question-sets/answer-counts.ts"
 import type { Database } from "../../store/sql.ts"
-import type { Verdict } from "../classification/verdict.ts"
+import type { Verdict } from "../classification/classification.ts"
 import type { AskedVersion } from "./version.ts"
 
-export interface CountedRequest {
+interface CountedRequest {
   readonly version: AskedVersion
   readonly verdicts: readonly Verdict[]
   /** Unix milliseconds at which the request began. */
@@ -84,6 +84,7 @@ class MemoryCounter {
       const bin = Math.min(confidenceBins - 1, Math.max(0, Math.floor(verdict.confidence * confidenceBins)))
       entry.rows++
       entry.bins[bin] = (entry.bins[bin] ?? 0) + 1
+      entry.confidence += verdict.confidence
       entry.latencyMs += latencyMs
       entry.costTicks += shares[at] ?? 0n
     }
@@ -111,7 +112,7 @@ class MemoryCounter {
       return null
     }
     const bins = Array.from<number>({ length: confidenceBins }).fill(0)
-    const made: Counts = { ...fields, rows: 0, bins, latencyMs: 0, costTicks: 0n }
+    const made: Counts = { ...fields, rows: 0, bins, confidence: 0, latencyMs: 0, costTicks: 0n }
     this.#entries.set(key, made)
     return made
   }
@@ -146,6 +147,7 @@ class MemoryCounter {
     }
     known.rows += counts.rows
     known.bins = known.bins.map((count, bin) => count + (counts.bins[bin] ?? 0))
+    known.confidence += counts.confidence
     known.latencyMs += counts.latencyMs
     known.costTicks += counts.costTicks
   }

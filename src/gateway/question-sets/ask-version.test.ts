@@ -1,10 +1,10 @@
 import { expect, test } from "vitest"
 import { idleSequence } from "../../../test/idle-sequence.ts"
-import type { Model } from "../../base/catalog.ts"
+import { routedTo, testModel, textCaller } from "../../../test/in-memory-gateway.ts"
 import { systemClock } from "../../base/clock.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import type { Routed } from "../routing/router.ts"
-import { type AskVersionDeps, askVersion, type TextCaller } from "./score-texts.ts"
+import { type AskVersionDeps, askVersion } from "./score-texts.ts"
 import { compileVersion } from "./version.ts"
 
 const question = {
@@ -21,15 +21,8 @@ const version = compileVersion(
   { model: "careful", questions: [question], calibration: null },
   new Map(),
 )
-const caller = {
-  callSource: "check",
-  principal: { kind: "key", id: "key_1" },
-  organizationId: "org_1",
-  requestId: "job_1",
-  isCharged: true,
-} as unknown as TextCaller
+const caller = textCaller("check")
 
-const prices = { inputTokenTicks: 1n, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n }
 const margins: Readonly<Record<string, number>> = { first: -1, next: 5 }
 
 /** Asks a cascade whose second model fails so for the first time; its first model says no, its second yes. */
@@ -44,17 +37,18 @@ async function ask(failure: FaultCode): Promise<unknown> {
       await admit(1)
       return { margins: Float64Array.of(margins[model] ?? 0), inputTokens: 1 }
     }
-    return { score, close: () => undefined } as unknown as Routed
+    return routedTo({ score })
   }
   const deps: AskVersionDeps = {
     models: {
       resolve: async () => ({
-        stages: [[{ sku: "first", prices } as Model], [{ sku: "next", prices } as Model]],
+        stages: [[testModel({ sku: "first" })], [testModel({ sku: "next" })]],
         cascade: {
           models: ["first", "next"],
           thresholds: { predicate: 1, choice: 1, score: 1 },
           on_failure: "answer",
           cost_max_usd: null,
+          cost_max_day_usd: null,
           latency_max_ms: null,
         },
         isSplit: false,
@@ -68,8 +62,8 @@ async function ask(failure: FaultCode): Promise<unknown> {
     timeoutMs: 60_000,
   }
   const asked = { evidence: "text", questionNames: [], key: "" }
-  const verdicts = await askVersion(deps, caller, version, asked, new AbortController().signal)
-  return verdicts.map(({ value }) => value)
+  const { answers } = await askVersion(deps, caller, version, asked, new AbortController().signal)
+  return answers.map(({ verdict }) => verdict.value)
 }
 
 test("a later stage that is full is waited for, and one that fails is an error: the first answer does not stand for its", async () => {

@@ -1,11 +1,19 @@
 /** Asks two versions of a set about the same texts, or one about its frozen cases, and says where the answers differ. */
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import type { CheckResult, CompareResult } from "../../contract/question-sets/jobs.ts"
-import { listCases, listExamples, openInput } from "../../store/question-sets/examples.ts"
+import {
+  type Example,
+  listCases,
+  listExamples,
+  openInput,
+  decodeLabels,
+} from "../../store/question-sets/examples.ts"
+import { listArtefacts } from "../../store/question-sets/sets.ts"
 import { askVersion, textsAtOnce } from "./score-texts.ts"
 import type { JobContext } from "./jobs.ts"
-import type { Verdict } from "../classification/verdict.ts"
+import type { Verdict } from "../classification/classification.ts"
 import type { AskedVersion } from "./version.ts"
+import { readArtefact } from "../../scoring/teach/artefact.ts"
 
 export interface CompareInput {
   readonly from: number
@@ -23,27 +31,31 @@ const listedMax = 100
 interface Text {
   readonly id: string
   readonly input: string
+  /** Null of a case that is no example too. */
+  readonly example: Pick<Example, "split" | "updatedAt"> | null
   readonly labels: Readonly<Record<string, string | boolean | number>>
 }
 
 export async function runCompare(context: JobContext, { from, to }: CompareInput): Promise<CompareResult> {
   const { database, cipher } = context.deps
-  const frozen = await readCases(context)
   const examples = await listExamples(database, context.job.setId, "", examplesMax)
+  const byHash = new Map(examples.map((example) => [example.inputHash, example]))
+  const frozen = await readCases(context, byHash)
   const known = new Set(frozen.map(({ input }) => input))
   const others = examples
     .map((example) => ({
       id: example.id,
       input: openInput(cipher, example),
-      labels: JSON.parse(example.labels) as Text["labels"],
+      example,
+      labels: decodeLabels(example.labels),
     }))
     .filter(({ input }) => !known.has(input))
   const pairs = await askBoth(context, { from, to }, [...frozen, ...others])
-  return differenceOf({ from, to }, pairs)
+  return await differenceOf(context, { from, to }, pairs)
 }
 
 export async function runCheck(context: JobContext, { version, against }: CheckInput): Promise<CheckResult> {
-  const texts = await readCases(context)
+  const texts = await readCases(context, new Map())
   const pairs = await askBoth(context, { from: against ?? version, to: version }, texts)
   const judged = pairs.flatMap(({ text, after }) =>
     after.flatMap((verdict) => {
@@ -69,17 +81,17 @@ export async function runCheck(context: JobContext, { version, against }: CheckI
       verdict: shown(verdict),
       confidence: verdict.confidence,
     })),
-    difference: against === null ? null : differenceOf({ from: against, to: version }, pairs),
+    difference: against === null ? null : await differenceOf(context, { from: against, to: version }, pairs),
   }
 }
 
-async function readCases({ deps, job }: JobContext): Promise<Text[]> {
+async function readCases({ deps, job }: JobContext, examples: ReadonlyMap<string, Example>): Promise<Text[]> {
   const cases = await listCases(deps.database, job.setId)
-  // Written by `control`.
   return cases.map((one) => ({
     id: one.id,
     input: openInput(deps.cipher, one),
-    labels: JSON.parse(one.expected) as Text["labels"],
+    example: examples.get(one.inputHash) ?? null,
+    labels: decodeLabels(one.expected),
   }))
 }
 
@@ -109,10 +121,20 @@ const ask = async (
   { deps, caller, signal }: JobContext,
   version: AskedVersion,
   evidence: string,
-): Promise<readonly Verdict[]> =>
-  await askVersion(deps, caller, version, { evidence, questionNames: [], key: evidence }, signal)
+): Promise<readonly Verdict[]> => {
+  const text = { evidence, questionNames: [], key: evidence }
+  const { answers } = await askVersion(deps, caller, version, text, signal)
+  return answers.map(({ verdict }) => verdict)
+}
 
-function differenceOf({ from, to }: CompareInput, pairs: readonly Pair[]): CompareResult {
+async function differenceOf(
+  context: JobContext,
+  { from, to }: CompareInput,
+  pairs: readonly Pair[],
+): Promise<CompareResult> {
+  const lessons = [await lessonsOf(context, from), await lessonsOf(context, to)]
+  const isLearnt: IsLearnt = ({ example }, question) =>
+    example !== null && lessons.some((lesson) => learntFrom(lesson.get(question), example))
   const compared = pairs.flatMap(({ text, before, after }) =>
     after.flatMap((now) => {
       const was = before.find(({ name }) => name === now.name)
@@ -129,6 +151,7 @@ function differenceOf({ from, to }: CompareInput, pairs: readonly Pair[]): Compa
       shiftOf(
         name,
         compared.filter(({ now }) => now.name === name),
+        isLearnt,
       ),
     ),
     flips: flips.slice(0, listedMax).map(({ text, was, now }) => ({
@@ -145,8 +168,10 @@ function differenceOf({ from, to }: CompareInput, pairs: readonly Pair[]): Compa
 function shiftOf(
   name: string,
   compared: readonly { readonly text: Text; readonly was: Verdict; readonly now: Verdict }[],
+  isLearnt: IsLearnt,
 ): CompareResult["questions"][number] {
-  const labelled = compared.filter(({ text, now }) => labelOf(text, now) !== null)
+  const known = compared.filter(({ text, now }) => labelOf(text, now) !== null)
+  const labelled = known.filter(({ text }) => !isLearnt(text, name))
   const shifts = compared.map(({ was, now }) => Math.abs(now.confidence - was.confidence))
   return {
     name,
@@ -158,8 +183,35 @@ function shiftOf(
     right_before: labelled.filter(({ text, was }) => was.value === labelOf(text, was)).length,
     right_after: labelled.filter(({ text, now }) => now.value === labelOf(text, now)).length,
     labelled: labelled.length,
+    learnt: known.length - labelled.length,
   }
 }
+
+type IsLearnt = (text: Text, question: string) => boolean
+
+/** When a question was taught, and whether a part of the examples was held out. */
+interface Lesson {
+  readonly at: Date
+  readonly heldOut: boolean
+}
+
+async function lessonsOf(context: JobContext, version: number): Promise<ReadonlyMap<string, Lesson>> {
+  const { content } = await context.readVersion(version)
+  const hashes = content.questions.flatMap(({ artefact }) => artefact ?? [])
+  const artefacts = await listArtefacts(context.deps.database, context.job.setId, hashes)
+  return new Map(
+    artefacts.map(({ question, createdAt, body }) => {
+      const { rows } = readArtefact(body)
+      return [question, { at: createdAt, heldOut: rows.heldOut > 0 }]
+    }),
+  )
+}
+
+/** A text that a version was taught with says nothing of how it does on others. */
+const learntFrom = (
+  lesson: Lesson | undefined,
+  { split, updatedAt }: NonNullable<Text["example"]>,
+): boolean => lesson !== undefined && updatedAt <= lesson.at && !(lesson.heldOut && split === "held_out")
 
 /** As a verdict says it; null where the text has no label for the question. */
 function labelOf({ labels }: Text, { name, isPredicate }: Verdict): string | boolean | number | null {

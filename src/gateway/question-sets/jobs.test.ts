@@ -3,21 +3,19 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../../test/account.ts"
 import { openTestDatabase } from "../../../test/database.ts"
 import { idleSequence } from "../../../test/idle-sequence.ts"
+import { catalogOf, routerTo } from "../../../test/in-memory-gateway.ts"
 import { catalogResolver } from "../organization-access.ts"
-import type { Catalog } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
 import type { ScoreEngine } from "../../engine/engine.ts"
-import { encodeContent } from "../../store/question-sets/content.ts"
 import { contentKeyBytes, createContentCipher } from "../../store/content/cipher.ts"
 import { insertExamples, sealInput } from "../../store/question-sets/examples.ts"
 import { findJob, insertJob } from "../../store/question-sets/jobs.ts"
-import { findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
+import { encodeContent, findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
-import type { Routed } from "../routing/router.ts"
 import { type JobDeps, startJobs } from "./jobs.ts"
 
 const ids = createIds(systemClock)
@@ -64,6 +62,7 @@ async function insertTeaching(latest = 1, kind: "teach" | "compare" = "teach") {
       inputHash: createHash("sha256").update(String(at)).digest("hex"),
       split: "train" as const,
       labels: JSON.stringify({ urgent: at % 2 === 0 }),
+      teacherLabels: "{}",
       source: "added" as const,
       ...times,
     }
@@ -104,20 +103,11 @@ const scorer: Pick<ScoreEngine, "score"> = {
 const sequence = idleSequence()
 
 function partsOf(changes: Partial<JobDeps> & { readonly scorer?: typeof scorer }): JobDeps {
-  const prices = {
-    inputTokenTicks: 1n,
-    cachedInputTokenTicks: 0n,
-    outputTokenTicks: 0n,
-    millisecondTicks: 0n,
-  }
-  const model = { sku: "m", kind: "generation", enabled: true, file: "m.onnx", quantization: "int8", prices }
-  const routed = { ...(changes.scorer ?? scorer), close: () => undefined }
   return {
     database,
     cipher,
-    // What the job looks at of both.
-    models: catalogResolver({ find: () => model } as unknown as Catalog),
-    router: { open: async () => routed as unknown as Routed },
+    models: catalogResolver(catalogOf()),
+    router: routerTo(changes.scorer ?? scorer),
     meter: { begin: () => sequence },
     ids,
     clock: systemClock,

@@ -6,7 +6,6 @@ import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import { type Change, followChanges } from "../../store/changes.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
 import {
   type Job,
   type JobEnd,
@@ -17,10 +16,11 @@ import {
   returnJob,
   succeeded,
 } from "../../store/question-sets/jobs.ts"
-import { type QuestionSet, findSet, findVersion } from "../../store/question-sets/sets.ts"
+import { decodeContent, findSet, findVersion, type QuestionSet } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
 import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-queue.ts"
 import { type CheckInput, type CompareInput, runCheck, runCompare } from "./compare-job.ts"
+import { type DistilInput, runDistil } from "./distil-job.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import type { TextCaller, TextScorerDeps } from "./score-texts.ts"
 import { type NextInput, runNext } from "./next-job.ts"
@@ -67,6 +67,8 @@ const lanes: readonly Lane[] = [
   { kinds: ["teach"], parallelMax: 2 },
   { kinds: ["check", "compare"], parallelMax: 4 },
   { kinds: ["next"], parallelMax: 1 },
+  // It waits for another machine.
+  { kinds: ["distil"], parallelMax: 4 },
 ]
 
 interface Lane {
@@ -147,7 +149,7 @@ function contextOf(
   // Written by `control` when the job was started.
   const principal = JSON.parse(job.principal) as Principal
   const { organizationId } = job
-  const callSource = job.kind === "teach" || job.kind === "next" ? "teach" : "check"
+  const callSource = job.kind === "check" || job.kind === "compare" ? "check" : "teach"
   return {
     deps,
     job,
@@ -177,5 +179,7 @@ async function runJob(context: JobContext): Promise<unknown> {
       return await runCompare(context, input as CompareInput)
     case "next":
       return await runNext(context, input as NextInput)
+    case "distil":
+      return await runDistil(context, input as DistilInput)
   }
 }

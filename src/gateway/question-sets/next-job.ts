@@ -1,23 +1,23 @@
 /** Proposes which texts to label next: reads candidates and labelled examples, chooses in a process of its own, and asks reviewers. */
 import { ruleEvidenceLater } from "../../base/evidence-rules.ts"
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import type { NextResult } from "../../contract/question-sets/jobs.ts"
-import { rowHash, taughtVector } from "../../scoring/teach/question.ts"
+import { taughtVector } from "../../scoring/teach/question.ts"
+import { rowHash } from "../../scoring/teach/row-hash.ts"
 import type { UnlabelledRow } from "../../scoring/teach/next.ts"
 import type { RuledRow } from "../../scoring/teach/rules.ts"
-import { type StoredContent, listNewestContents, openContent } from "../../store/content/content.ts"
 import { insertProposedItems } from "../../store/content/review.ts"
 import { type StoredText, openInput } from "../../store/question-sets/examples.ts"
 import type { Question } from "../classification/classification.ts"
 import type { JobContext } from "./jobs.ts"
-import { isExample } from "./policy.ts"
+import { type KeptText, keptTexts } from "./kept-texts.ts"
 import { rulesOf, voteRules } from "./rules.ts"
 import { textsAtOnce } from "./score-texts.ts"
 import { chooseNextInProcess } from "./teach-client.ts"
 import { planOf, readExamples, stagesOf } from "./teach-job.ts"
-import { type Plan, type ReadRow, StageReader } from "./teach-readings.ts"
+import { type LabelledExample, type Plan, type ReadRow, StageReader } from "./teach-readings.ts"
 import { optionNames } from "./version.ts"
 
 export interface NextInput {
@@ -31,18 +31,12 @@ export interface NextInput {
 
 /** Labelled texts that are read again; the newest count. */
 const labelledMax = 500
-/** Kept requests that are looked at for those of the set. */
-const scannedMax = 5_000
-/** One may have megabytes. */
-const contentsPerPage = 20
 const readingShare = 0.95
 
-interface Candidate {
+interface Candidate extends Omit<KeptText, "seqId"> {
   /** From 1, of the texts that were given. */
   readonly row: number | null
   readonly seqId: string | null
-  readonly text: string
-  readonly hash: string
 }
 
 export async function runNext(context: JobContext, input: NextInput): Promise<NextResult> {
@@ -50,9 +44,11 @@ export async function runNext(context: JobContext, input: NextInput): Promise<Ne
   const given = content.questions.find(({ name }) => name === input.question)
   if (!given) throw new Fault("conflict", `Cannot propose texts: the question ${input.question} is gone`)
   const plan = planOf(given, await readExamples(context), false)
-  const labelled = [...plan.examples.values()]
+  const labelled = labelledBy(plan)
   const known = new Set(labelled.map(({ example }) => example.inputHash))
-  const found = input.texts ? givenTexts(context, input.texts) : await keptTexts(context, known, input)
+  const found = input.texts
+    ? givenTexts(context, input.texts)
+    : (await keptTexts(context, known, input.candidates_max)).map((one) => ({ row: null, ...one }))
   const candidates = unlabelled(found, known, input.candidates_max)
   if (candidates.length === 0) throw nothingToChoose(input)
   const { models } = await stagesOf(context, content.model)
@@ -85,35 +81,14 @@ export async function runNext(context: JobContext, input: NextInput): Promise<Ne
   }
 }
 
+/** By people: what another model has answered may still be worth a label. */
+const labelledBy = ({ examples }: Plan): LabelledExample[] =>
+  [...examples.values()].filter(({ isTeacher }) => !isTeacher)
+
 function givenTexts({ deps, job: { id, setId } }: JobContext, stored: StoredText): Candidate[] {
   // Written by the handler that started the job.
   const texts = JSON.parse(openInput(deps.cipher, { id, setId, ...stored })) as readonly string[]
   return texts.map((text, at) => ({ row: at + 1, seqId: null, text, hash: rowHash(text) }))
-}
-
-/** The newest first. */
-async function keptTexts(
-  { deps, job, signal }: JobContext,
-  known: ReadonlySet<string>,
-  { candidates_max }: NextInput,
-): Promise<Candidate[]> {
-  const { database, cipher, clock } = deps
-  const found: Candidate[] = []
-  let after: StoredContent | null = null
-  for (let scanned = 0; scanned < scannedMax && found.length < candidates_max; scanned += contentsPerPage) {
-    signal.throwIfAborted()
-    const page = { now: new Date(clock.nowMs()), limit: contentsPerPage }
-    const stored: StoredContent[] = await listNewestContents(database, job.organizationId, after, page)
-    for (const one of stored) {
-      const opened = openContent(cipher, one)
-      const text = opened?.question_set?.id === job.setId ? opened.evidence : null
-      if (text === null || !isExample(text) || known.has(rowHash(text))) continue
-      found.push({ row: null, seqId: one.seqId, text, hash: rowHash(text) })
-    }
-    after = stored.at(-1) ?? null
-    if (stored.length < contentsPerPage) break
-  }
-  return found
 }
 
 /** Each text once. */
@@ -140,10 +115,11 @@ interface ReadTexts {
 async function readRows(
   context: JobContext,
   reader: StageReader,
-  { given, question, examples }: Plan,
+  plan: Plan,
   candidates: readonly Candidate[],
 ): Promise<ReadTexts> {
-  const newest = [...examples.values()]
+  const { given, question } = plan
+  const newest = labelledBy(plan)
     .toSorted((a, b) => (a.example.id < b.example.id ? 1 : -1))
     .slice(0, labelledMax)
   const rules = rulesOf(given, optionNames(question).length)

@@ -3,17 +3,33 @@
  * .../question_sets/{set_id}/decide.
  */
 import { elementAt } from "../../base/lists.ts"
-import { fitsUtf8, isBlank, type DecisionAnswer, combinedText } from "../../contract/decisions.ts"
+import {
+  type AnswerVerdict,
+  fitsUtf8,
+  isBlank,
+  type DecisionAnswer,
+  combinedText,
+} from "../../contract/decisions.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import { abstainedHeader, setHeader, type SetVerdict } from "../../contract/question-sets/sets.ts"
+import {
+  abstainedHeader,
+  setHeader,
+  type SetVerdict,
+  trialHeader,
+} from "../../contract/question-sets/sets.ts"
 import type { Table } from "../../contract/table.ts"
 import type { Blend, TaughtCascade } from "../../scoring/teach/artefact.ts"
 import { blendMargins } from "../../scoring/teach/blend.ts"
-import type { ReviewRequest } from "../../store/content/record.ts"
-import { type Classification, marginsOf, parseSetReference } from "../classification/classification.ts"
-import { type Verdict, verdictOf } from "../classification/verdict.ts"
+import type { ReviewRequest } from "../../store/content/journal.ts"
+import {
+  type Classification,
+  marginsOf,
+  parseSetReference,
+  type Verdict,
+  verdictOf,
+} from "../classification/classification.ts"
 import { decisionsAnswer } from "../classification/wire.ts"
 import { type DecisionPolicy, type SetPolicies, type DecideDeps, decide } from "../classify.ts"
 import { contentAnswers } from "../content/request-content.ts"
@@ -24,9 +40,10 @@ import type { Resolved } from "../organization-access.ts"
 import type { AnswerCounter } from "./answer-counter.ts"
 import type { FoundSet, Sets } from "./sets.ts"
 import type { Shadows } from "./shadow.ts"
+import { teacherAnswers } from "./teacher-answers.ts"
 import { type AskedQuestion, type AskedVersion, answerSet, selectQuestions } from "./version.ts"
 
-export interface SetPolicyDeps {
+interface SetPolicyDeps {
   readonly shadows: Pick<Shadows, "observe">
   readonly answerCounter: Pick<AnswerCounter, "count">
 }
@@ -46,7 +63,7 @@ interface SetDecision {
 }
 
 /** `request` names the questions that are asked, or brings its own. */
-export function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classification): SetDecision {
+function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classification): SetDecision {
   const { version } = found
   const { setId, setName, number } = version
   const { classification, questions, reading } = selectQuestions(version, request)
@@ -63,29 +80,48 @@ export function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classif
       questions: questions.length,
     },
     reader: (resolved) => setReader(questions, resolved, { ...version, evidence }),
+    verdicts: (answers) => answers.map(({ verdict }, at) => answerVerdict(verdict, elementAt(questions, at))),
     tell: (call, answers) => tellVerdicts(call, version, answers.map(verdictIn)),
-    content: ({ sequence }, { answers }) =>
-      setEnd({ found, questions, evidence, sequenceId: sequence.id, verdicts: answers.map(verdictIn) }),
-    recorded: (call, { answers, costTicks }, isKept) => {
+    content: (call, { answers }) => {
+      const end = {
+        found,
+        questions,
+        evidence,
+        sequenceId: call.sequence.id,
+        verdicts: answers.map(verdictIn),
+      }
+      return setEnd(end, isTrial(call) ? null : reviewOf(end))
+    },
+    recorded: (call, staged, isKept) => {
+      const { answers, costTicks } = staged
       const {
         organizationId,
         principal,
         sequence,
         request: { startedMs },
       } = call
+      if (isTrial(call)) return
       const verdicts = answers.map(verdictIn)
       const key = call.stickyKey(evidence)
       deps.answerCounter.count({ version, verdicts, startedMs, costTicks })
       const sequenceId = sequence.id
-      deps.shadows.observe({ found, organizationId, principal, sequenceId, evidence, key, verdicts, isKept })
+      const { answeredBy } = staged
+      const escalated = isKept
+        ? teacherAnswers({ seqId: sequenceId, version: number }, { questions, answers, answeredBy }, 1)
+        : []
+      const asked = { found, organizationId, principal, sequenceId, evidence, key, verdicts, isKept }
+      deps.shadows.observe({ ...asked, escalated })
     },
   }
   return { questions, policy }
 }
 
+/** An evaluation or a text that somebody tries says nothing of how the set does on what comes to it. */
+const isTrial = ({ request }: MeteredCall): boolean => request.header(trialHeader) === "true"
+
 const verdictIn = ({ verdict }: SetAnswer): Verdict => verdict
 
-/** The answers are the contract's; where the set abstains, a header names the question. */
+/** Where the set abstains, a header names the question too. */
 function tellVerdicts(call: MeteredCall, version: AskedVersion, verdicts: readonly Verdict[]): void {
   const abstained = verdicts.filter(({ isAbstention }) => isAbstention).map(({ name }) => name)
   call.sequence.describe({ abstained: abstained.length })
@@ -95,6 +131,8 @@ function tellVerdicts(call: MeteredCall, version: AskedVersion, verdicts: readon
 
 export interface SetAnswer extends PlainAnswer {
   readonly verdict: Verdict
+  /** Of the model that answered last, before anything is blended. */
+  readonly ownMargins: Float64Array
   /** As fitted to these stages: an answer less probable is sent on. Null: nothing was, or to others. */
   readonly sendBelow: number | null
 }
@@ -124,7 +162,8 @@ export function setReader(
       const read = answerSet(isFirst ? own : own.map(unfitted), margins, { text: evidence, reading })
       const each = marginsOf(questions, at, read.margins)
       return at.map((index, place) => {
-        const answer = { margins: elementAt(each, place), verdict: elementAt(read.verdicts, place) }
+        const ownMargins = elementAt(each, place)
+        const answer = { margins: ownMargins, ownMargins, verdict: elementAt(read.verdicts, place) }
         if (stage === 0) firstMargins[index] = answer.verdict.isTaught ? answer.margins : null
         const first = firstMargins[index]
         const cascade = cascades[index]
@@ -132,10 +171,8 @@ export function setReader(
           return { ...answer, sendBelow: null }
         const blend = stage === 0 ? null : cascade?.blends[stage - 1]
         const sendBelow = cascade?.thresholds?.[stage] ?? null
-        return {
-          ...(blend ? blendAnswer(elementAt(own, place), first, answer, blend) : answer),
-          sendBelow,
-        }
+        const blended = blend ? blendAnswer(elementAt(own, place), first, answer, blend) : null
+        return { ...answer, ...blended, sendBelow }
       })
     },
     isDoubtful: ({ verdict, sendBelow }, at, { thresholds }) => {
@@ -150,7 +187,7 @@ function blendAnswer(
   first: Float64Array,
   { margins }: PlainAnswer,
   blend: Blend,
-): Omit<SetAnswer, "sendBelow"> {
+): Pick<SetAnswer, "margins" | "verdict"> {
   const blended = blendMargins(asked.question.type, first, margins, blend)
   return { margins: blended, verdict: verdictOf(asked, blended, true) }
 }
@@ -176,14 +213,13 @@ interface SetAnswered {
   readonly verdicts: readonly Verdict[]
 }
 
-function setEnd(answered: SetAnswered): ContentEnd {
-  const { found, questions, verdicts } = answered
+function setEnd({ found, questions, verdicts }: SetAnswered, review: ReviewRequest | null): ContentEnd {
   const { setId, setName, number, model } = found.version
   return {
     model,
     questionSet: { id: setId, name: setName, version: number },
     answers: contentAnswers(verdicts, questions),
-    review: reviewOf(answered),
+    review,
     output: null,
   }
 }
@@ -207,7 +243,7 @@ function reviewOf({ found, sequenceId, evidence, questions, verdicts }: SetAnswe
 export const isExample = (evidence: string): boolean =>
   !isBlank(evidence) && !evidence.includes("\0") && fitsUtf8(evidence, questionSetLimits.inputBytesMax)
 
-export interface DecideSetDeps extends DecideDeps, SetPolicyDeps {
+interface DecideSetDeps extends DecideDeps, SetPolicyDeps {
   readonly sets: Pick<Sets, "find">
 }
 
@@ -232,9 +268,15 @@ export function decideHandlers(deps: DecideSetDeps): Pick<Handlers<Table>, "deci
         }
         const { questions, policy } = setPolicy(deps, found, asked)
         const { answers, margins, usage } = await decide(deps, call, policy)
-        const decided = decisionsAnswer(policy.classification, margins, usage.inputTokens)
+        const decided = decisionsAnswer(
+          policy.classification,
+          margins,
+          usage.inputTokens + usage.cachedInputTokens,
+        )
         return {
-          answers: decided.answers.map((one, at) => toVerdict(one, answers[at]?.verdict, questions[at])),
+          answers: decided.answers.map((one, at) =>
+            toVerdict(one, elementAt(answers, at).verdict, elementAt(questions, at)),
+          ),
           version: number,
           model,
           usage: decided.usage,
@@ -260,19 +302,18 @@ async function find(
   }
 }
 
-function toVerdict(
-  answered: DecisionAnswer,
-  verdict: Verdict | undefined,
-  question: AskedQuestion | undefined,
-): SetVerdict {
-  if (!verdict || !question) throw new Error("Cannot decide: there is not one verdict for each answer")
-  return {
-    name: verdict.name,
-    verdict: verdict.value ?? "abstain",
-    abstained: verdict.isAbstention,
-    confidence: verdict.confidence,
-    threshold: question.threshold,
-    taught: verdict.isTaught,
-    answer: answered,
-  }
+function toVerdict(answered: DecisionAnswer, verdict: Verdict, question: AskedQuestion): SetVerdict {
+  const { value, ...told } = answerVerdict(verdict, question)
+  return { name: verdict.name, verdict: value, ...told, answer: answered }
 }
+
+const answerVerdict = (
+  { value, isAbstention, confidence, isTaught }: Verdict,
+  { threshold }: AskedQuestion,
+): AnswerVerdict => ({
+  value: value ?? "abstain",
+  abstained: isAbstention,
+  confidence,
+  threshold,
+  taught: isTaught,
+})

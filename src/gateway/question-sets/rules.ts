@@ -34,10 +34,7 @@ export function voteRules(
   { type }: Pick<Question, "type">,
   rules: readonly AskedRule[],
   margins: Float64Array,
-  {
-    evidence,
-    weights,
-  }: { readonly evidence: () => RuleEvidence; readonly weights: readonly number[] | null },
+  { evidence, weights }: { evidence: () => RuleEvidence; weights: readonly number[] | null },
 ): Float64Array {
   if (rules.length === 0) return margins
   const met = rules.map((rule) => rule.isMet(evidence()))

@@ -1,20 +1,19 @@
 /** Scores texts for a job or a shadow of a question set, a few at a time, each recorded and charged as a request, stage by stage as a live one. */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Model } from "../../base/catalog.ts"
+import type { Ticks } from "../../base/money.ts"
 import type { Principal } from "../../contract/access.ts"
-import type { CallSource } from "../../contract/call-sources.ts"
-import type { RequestFacts } from "../../contract/endpoint.ts"
+import type { CallSource, RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
-import type { Verdict } from "../classification/verdict.ts"
-import { scoreStages } from "../decision-stages.ts"
-import type { Meter } from "../meter.ts"
+import { scoreStages, type StagedAnswers } from "../decision-stages.ts"
+import { mostOfStages } from "../further-stages.ts"
+import { score, type ScoreDeps, type Scored } from "../score.ts"
+import { costOf, type Meter, type Usage } from "../meter.ts"
 import { type MeteredCall, runMetered } from "../metered-call.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import type { Usage } from "../sequence-record.ts"
-import { type ScoreDeps, type Scored, score } from "../cascade-stages.ts"
-import { setReader } from "./policy.ts"
-import { type AskedVersion, selectQuestions } from "./version.ts"
+import { type SetAnswer, setReader } from "./policy.ts"
+import { type AskedQuestion, type AskedVersion, selectQuestions } from "./version.ts"
 
 export interface TextScorerDeps extends ScoreDeps {
   readonly meter: Meter
@@ -31,6 +30,8 @@ export interface TextCaller {
   readonly isCharged: boolean
   /** Asked for a line of a batch: live requests go first. */
   readonly isBatch?: boolean
+  /** Told the most that a text can cost, before anything is reserved for it; what it throws ends the text. */
+  readonly admits?: (most: Ticks) => void | Promise<void>
   /** A client waits for the outcome: a full worker fails the call at once. */
   readonly isWaitedFor?: boolean
 }
@@ -50,17 +51,18 @@ export async function scoreText(
   work: Omit<ScoreWork, "organizationId">,
   signal: AbortSignal,
 ): Promise<Scored> {
-  const { isCharged } = caller
-  return await recordText(
-    deps,
-    caller,
-    signal,
-    async (call) => await score(deps, { ...work, call, model, isCharged }, signal),
-  )
+  const { isCharged, admits } = caller
+  return await recordText(deps, caller, signal, async (call) => {
+    const admit = async (most: Usage): Promise<void> => {
+      await admits?.(costOf(model.prices, most))
+      await call.sequence.reserve(model, most)
+    }
+    return await score(deps, { ...work, call, model, isCharged, ...(admits ? { admit } : {}) }, signal)
+  })
 }
 
 /** One text as a request of its own, recorded however it ends. Live traffic goes first: a job waits where a request would be refused. */
-export async function recordText<Result extends { readonly usage: Usage }>(
+async function recordText<Result extends { readonly usage: Usage }>(
   deps: TextScorerDeps,
   caller: TextCaller,
   signal: AbortSignal,
@@ -99,12 +101,16 @@ export interface AskVersionDeps extends TextScorerDeps {
   readonly models: Pick<ModelResolver, "resolve">
 }
 
-export interface AskedText {
+interface AskedText {
   readonly evidence: string
   /** None: all. */
   readonly questionNames: readonly string[]
   /** What splits are sticky by. */
   readonly key: string
+}
+
+interface AnsweredText extends StagedAnswers<SetAnswer> {
+  readonly questions: readonly AskedQuestion[]
 }
 
 export async function askVersion(
@@ -113,7 +119,7 @@ export async function askVersion(
   version: AskedVersion,
   { evidence, questionNames, key }: AskedText,
   signal: AbortSignal,
-): Promise<readonly Verdict[]> {
+): Promise<AnsweredText> {
   const { questions, classification, reading } = selectQuestions(version, {
     wire: "decisions",
     model: version.model,
@@ -128,10 +134,11 @@ export async function askVersion(
   const found = await deps.models.resolve(named)
   // Answers are compared: that of an earlier stage must not stand for one that failed.
   const resolved = { ...found, cascade: found.cascade && { ...found.cascade, on_failure: "error" as const } }
-  const scored = await recordText(deps, caller, signal, async (call) => {
-    const { questions: plain, branches } = classification
+  const { questions: plain, branches } = classification
+  await caller.admits?.(mostOfStages(deps, classification, resolved))
+  const staged = await recordText(deps, caller, signal, async (call) => {
     const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
     return await scoreStages(deps, request, setReader(questions, resolved, { ...version, evidence }))
   })
-  return scored.answers.map(({ verdict }) => verdict)
+  return { ...staged, questions }
 }

@@ -1,26 +1,29 @@
 /** Finds the version of a question set that a request names, from a cache, so that a request does not wait for the store. */
 import type { Clock } from "../../base/clock.ts"
+import { type Ticks, ticksOfUsd } from "../../base/money.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import { readArtefact } from "../../scoring/teach/artefact.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import { FreshCache } from "../../store/fresh-cache.ts"
-import { decodeContent } from "../../store/question-sets/content.ts"
 import {
-  type QuestionSet,
-  type SetVersion,
+  decodeContent,
   findSet,
   findVersion,
   listArtefacts,
+  type QuestionSet,
+  type SetVersion,
 } from "../../store/question-sets/sets.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import { type SetReference, unknownSet } from "../classification/classification.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
 
-export interface Shadow {
+interface Shadow {
   /** Null: the version that answers the request. */
   readonly version: number | null
   readonly model: string | null
   readonly share: number
+  /** What it may cost in a day. */
+  readonly costMaxDay: Ticks
 }
 
 export interface FoundSet {
@@ -109,8 +112,9 @@ async function readPointer(database: Database, key: string): Promise<Pointer | n
   return { organizationId, set, version: { number, hash }, isPublished: published?.number === number }
 }
 
-function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSet): Shadow | null {
-  return shadowShare > 0 ? { version: shadowVersion, model: shadowModel, share: shadowShare } : null
+function shadowOf(set: QuestionSet): Shadow | null {
+  const { shadowVersion: version, shadowModel: model, shadowShare: share } = set
+  return share > 0 ? { version, model, share, costMaxDay: ticksOfUsd(set.shadowCostMaxDayUsd) } : null
 }
 
 interface KeptVersion {
@@ -189,8 +193,7 @@ async function compile(
   const content = decodeContent(text)
   const hashes = content.questions.flatMap(({ artefact }) => artefact ?? [])
   const artefacts = await listArtefacts(database, set.id, [...new Set(hashes)])
-  // Written by the job that taught them.
-  const parsed = artefacts.map(({ hash: own, body }) => [own, JSON.parse(body) as TaughtArtefact] as const)
+  const parsed = artefacts.map(({ hash: own, body }) => [own, readArtefact(body)] as const)
   return {
     asked: compileVersion({ setId: set.id, setName: set.name, number, hash }, content, new Map(parsed)),
     characters: artefacts.reduce((sum, { body }) => sum + body.length, text.length),

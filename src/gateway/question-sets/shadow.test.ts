@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
 import { idleSequence } from "../../../test/idle-sequence.ts"
+import { catalogOf, keyPrincipal } from "../../../test/in-memory-gateway.ts"
 import { catalogResolver } from "../organization-access.ts"
-import type { Catalog } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
-import type { Principal } from "../../contract/access.ts"
 import type { Database } from "../../store/sql.ts"
+import type { DayHold } from "../cascade-days.ts"
 import type { Routed } from "../routing/router.ts"
 import { type ShadowDeps, createShadows } from "./shadow.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
@@ -21,7 +21,7 @@ function versionWith(number: number, name: string): AskedVersion {
 }
 
 /** A published version with the question `refund`, and a shadow that has this one. */
-function scene(shadowQuestion: string, open: () => Promise<Routed>) {
+function scene(shadowQuestion: string, open: () => Promise<Routed>, hold: DayHold | null = () => undefined) {
   const seen: string[] = []
   const note = (what: string) => (): Promise<void> => {
     seen.push(what)
@@ -29,9 +29,11 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
   }
   const deps = {
     database: {} as Database,
-    models: catalogResolver({
-      find: () => ({ sku: "m", kind: "generation", enabled: true, file: "m.onnx" }),
-    } as unknown as Catalog),
+    days: {
+      count: ({ questions, unanswered }) => seen.push(`${questions} answered, ${unanswered} not`),
+      hold: async () => hold,
+    },
+    models: catalogResolver(catalogOf()),
     sets: {
       find: async () => ({ version: versionWith(2, shadowQuestion), shadow: null, reviewSampleRate: 0 }),
     },
@@ -54,12 +56,13 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
     shadows.observe({
       found: {
         version: versionWith(1, "refund"),
-        shadow: { version: 2, model: null, share: 1 },
+        shadow: { version: 2, model: null, share: 1, costMaxDay: 1n },
         reviewSampleRate: 0,
       },
       isKept: false,
+      escalated: [],
       organizationId: "org_1",
-      principal: {} as Principal,
+      principal: keyPrincipal,
       sequenceId: "seq_1",
       key: "",
       evidence: "text",
@@ -84,11 +87,30 @@ test("a shadow that has none of the questions that were asked runs nothing", asy
   expect(seen).toEqual([])
 })
 
-test("a shadow that fails is recorded and logged, reserves nothing, and does not reach the request", async () => {
+test("a shadow that fails is recorded and logged, gives back what it held, and does not reach the request", async () => {
   const failed = Promise.withResolvers<Routed>()
-  const { shadows, observe, seen } = scene("refund", () => failed.promise)
+  const settled: bigint[] = []
+  const { shadows, observe, seen } = scene(
+    "refund",
+    () => failed.promise,
+    (ticks) => settled.push(ticks),
+  )
   observe()
   failed.reject(new Error("no worker"))
-  await expect.poll(() => seen).toEqual(["opened", "recorded", "logged"])
+  await expect.poll(() => seen).toEqual(["opened", "recorded", "0 answered, 1 not", "logged"])
+  expect(settled).toEqual([0n])
   await shadows.close()
+})
+
+test("a shadow that the budget of the day does not allow runs nothing, and is counted", async () => {
+  const { shadows, observe, seen } = scene("refund", () => Promise.reject(new Error("not reached")), null)
+  observe()
+  await shadows.close()
+  expect(seen).toEqual(["0 answered, 1 not"])
+})
+
+test("more than four are not begun, and are counted", async () => {
+  const { observe, seen } = scene("refund", () => new Promise(() => undefined))
+  for (let request = 0; request < 5; request++) observe()
+  expect(seen).toEqual(["0 answered, 1 not"])
 })

@@ -2,7 +2,7 @@
 import { usdText } from "../../base/money.ts"
 import type { CascadeRule } from "../../contract/platform/virtual-models.ts"
 import type { TaughtCascadeReport, TaughtQuestionCascade } from "../../contract/question-sets/jobs.ts"
-import { percentText } from "../../scoring/percent.ts"
+import { percentText } from "../../scoring/evaluation.ts"
 import type { TaughtCascade } from "../../scoring/teach/artefact.ts"
 import type {
   CascadeAnswer,
@@ -18,7 +18,7 @@ import type { Plan, Readings, StageReadings } from "./teach-readings.ts"
 /** What was found for a question, or why nothing was. */
 export type Found = StagedTeaching | { readonly reason: string }
 
-export interface CascadeTeaching {
+interface CascadeTeaching {
   readonly cascade: CascadeRule
   readonly plans: readonly Plan[]
   /** Of each plan. */
@@ -95,7 +95,7 @@ function requestsOf(
   const examples = new Map(
     taught.flatMap(({ plan }) => [...plan.examples.values()].map(({ example }) => [example.id, example])),
   )
-  return [...examples.values()].map((example) => {
+  return [...examples.values()].flatMap((example) => {
     const read = stages.map(({ rows }) => rows.get(example.id))
     const answers = taught.flatMap(({ plan }, question): CascadeAnswer[] => {
       const row = plan.examples.has(example.id) ? outcomes[question]?.get(example.inputHash) : undefined
@@ -103,7 +103,9 @@ function requestsOf(
       const costs = read.map((stage) => stage?.cost.questions.get(plan.given.name) ?? 0)
       return [{ question, confidences: row.confidences, hits: row.hits, costs }]
     })
-    return { split: example.split, evidenceCosts: read.map((stage) => stage?.cost.evidence ?? 0), answers }
+    // Of a text that only a teacher has labelled nothing is judged.
+    if (answers.length === 0) return []
+    return [{ split: example.split, evidenceCosts: read.map((stage) => stage?.cost.evidence ?? 0), answers }]
   })
 }
 

@@ -1,6 +1,6 @@
 /** The process that fits what a question is taught, so that others are answered meanwhile. */
 import { constants, getPriority, setPriority } from "node:os"
-import { servePeer } from "../../base/peer/connection.ts"
+import { servePeer } from "../../base/peer/serve.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type CascadeRequest, expectCascade, fitThresholds } from "../../scoring/teach/cascade.ts"
 import { type UnlabelledRow, labelNext } from "../../scoring/teach/next.ts"

@@ -37,7 +37,7 @@ export interface TeachService {
   }
 }
 
-export interface FittedCascade {
+interface FittedCascade {
   readonly thresholds: Thresholds
   readonly expected: CascadeExpectation
 }
@@ -72,7 +72,7 @@ export async function fitCascadeInProcess(
   })
 }
 
-export interface NextTask {
+interface NextTask {
   readonly question: TaughtQuestion
   readonly labelled: readonly RuledRow[]
   readonly candidates: readonly UnlabelledRow[]

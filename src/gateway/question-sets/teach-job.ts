@@ -8,6 +8,7 @@ import {
   questionSetLimits,
 } from "../../contract/question-sets/content.ts"
 import type { CascadeRule } from "../../contract/platform/virtual-models.ts"
+import type { TeacherReport } from "../../contract/question-sets/distil.ts"
 import type { TaughtQuestionCascade, TeachResult } from "../../contract/question-sets/jobs.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { type LabelsNeeded, labelsNeeded } from "../../scoring/teach/learning-curve.ts"
@@ -16,17 +17,24 @@ import { type TaughtQuestion, taughtVector } from "../../scoring/teach/question.
 import type { RuledRow } from "../../scoring/teach/rules.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
-import { encodeContent } from "../../store/question-sets/content.ts"
-import { type Example, listExamples, openInput } from "../../store/question-sets/examples.ts"
+import {
+  type Example,
+  decodeLabels,
+  decodeTeacherLabels,
+  listExamples,
+  openInput,
+} from "../../store/question-sets/examples.ts"
 import { endJob, lockHeldJob, succeeded } from "../../store/question-sets/jobs.ts"
 import {
-  type QuestionSet,
+  encodeContent,
   insertArtefact,
   insertVersion,
   lockSet,
+  type QuestionSet,
   updateSet,
 } from "../../store/question-sets/sets.ts"
 import type { Question } from "../classification/classification.ts"
+import { UNCALIBRATED } from "../score.ts"
 import type { JobContext } from "./jobs.ts"
 import { metBy, rulesOf } from "./rules.ts"
 import { type FittedStages, type Found, fitCascade } from "./teach-cascade.ts"
@@ -38,6 +46,7 @@ import {
   type Readings,
   readTexts,
 } from "./teach-readings.ts"
+import { TeacherTally, teacherReport } from "./teacher-report.ts"
 import { optionNames, toQuestion } from "./version.ts"
 
 export interface TeachInput {
@@ -76,7 +85,9 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
     )
   }
   const fitted = cascade && (await fitCascade(context, { cascade, plans, found, readings, input }))
-  const outcomes = plans.map((plan, at) => outcomeOf(plan, fitted?.found[at] ?? found[at], input))
+  const outcomes = plans.map((plan, at) =>
+    outcomeOf(plan, fitted?.found[at] ?? found[at], { input, readings }),
+  )
   return await save(context, set, content, { from: input.version, outcomes, fitted })
 }
 
@@ -110,11 +121,11 @@ export async function readExamples({ deps, job }: JobContext): Promise<ReadExamp
   const all: ReadExample[] = []
   for (;;) {
     const page = await listExamples(deps.database, job.setId, all.at(-1)?.example.id ?? "", examplesPerPage)
-    // Written by `control`.
     for (const example of page)
       all.push({
         example: openExample(deps.cipher, example),
-        labels: JSON.parse(example.labels) as ReadExample["labels"],
+        labels: decodeLabels(example.labels),
+        teacherLabels: decodeTeacherLabels(example.teacherLabels),
       })
     if (page.length < examplesPerPage) return all
   }
@@ -125,18 +136,24 @@ const trainingRowsMin = 2
 export function planOf(given: SetQuestion, all: readonly ReadExample[], holdsOut: boolean): Plan {
   const question = toQuestion(given)
   const examples = new Map<string, LabelledExample>()
-  let training = 0
-  for (const { example, labels } of all) {
-    const label = Object.hasOwn(labels, given.name) ? indexOf(question, labels[given.name]) : -1
-    if (label < 0) continue
-    examples.set(example.id, { example, label })
-    if (!holdsOut || example.split === "train") training++
+  const teacher = new TeacherTally()
+  let [labelled, training] = [0, 0]
+  for (const { example, labels, teacherLabels } of all) {
+    const person = Object.hasOwn(labels, given.name) ? indexOf(question, labels[given.name]) : -1
+    const answer = Object.hasOwn(teacherLabels, given.name) ? teacherLabels[given.name] : undefined
+    const taught = answer ? indexOf(question, answer.label) : -1
+    if (answer && taught >= 0) teacher.count(answer, taught, person < 0 ? null : person)
+    if (person >= 0) {
+      examples.set(example.id, { example, label: person, isTeacher: false })
+      labelled++
+      if (!holdsOut || example.split === "train") training++
+    } else if (taught >= 0) examples.set(example.id, { example, label: taught, isTeacher: true })
   }
   const reason =
     training < trainingRowsMin
-      ? `${examples.size} labelled examples, ${training} of them for training; at least ${trainingRowsMin} are needed`
+      ? `${labelled} examples that people labelled, ${training} of them for training; at least ${trainingRowsMin} are needed`
       : null
-  return { given, question, examples, reason }
+  return { given, question, examples, teacher, reason }
 }
 
 /** -1 for a label that is no longer an answer: the question may have changed since. */
@@ -166,16 +183,16 @@ async function fit(
   const [first, ...others] = readings.stages
   const options = optionNames(question)
   const rules = rulesOf(given, options.length)
-  const rows = [...examples.values()].flatMap(({ example, label }): RuledRow[] => {
+  const rows = [...examples.values()].flatMap(({ example, label, isTeacher }): RuledRow[] => {
     const read = first.rows.get(example.id)
     const margins = read?.margins.get(given.name)
     if (!read || !margins) return []
     const vector = read.vector && taughtVector(question.type, read.vector)
     const later = others.flatMap((stage) => stage.rows.get(example.id)?.margins.get(given.name) ?? [])
-    const split = holdsOut ? example.split : "train"
+    const split = holdsOut && !isTeacher ? example.split : "train"
     const { inputHash: hash, input: text } = example
     const row = { hash, split, margins, vector, text, label, met: metBy(rules, text) }
-    return [later.length > 0 ? { ...row, later } : row]
+    return [{ ...row, ...(isTeacher && { isTeacher }), ...(later.length > 0 && { later }) }]
   })
   const asked: TaughtQuestion = {
     kind: question.type,
@@ -203,9 +220,16 @@ interface Outcome {
   readonly threshold: number | null
   readonly promise: PromiseOutcome | null
   readonly needed: LabelsNeeded | null
+  readonly teacher?: TeacherReport | undefined
 }
 
-function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy }: TeachInput): Outcome {
+interface Taught {
+  readonly input: TeachInput
+  readonly readings: Readings
+}
+
+function outcomeOf(plan: Plan, found: Found | undefined, { input, readings }: Taught): Outcome {
+  const { given } = plan
   const { name, threshold } = given
   if (!found || "reason" in found)
     return {
@@ -218,8 +242,10 @@ function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy 
       needed: null,
     }
   const taught = found.artefact
-  const target = given.target_accuracy ?? target_accuracy
-  const promise = target === null ? null : choosePromise(taught.heldOutAnswers, target)
+  const target = given.target_accuracy ?? input.target_accuracy
+  // A chat model that no check has calibrated promises nothing.
+  const tested = taught.modelVersion.endsWith(`/${UNCALIBRATED}`) ? [] : taught.heldOutAnswers
+  const promise = target === null ? null : choosePromise(tested, target)
   const body = JSON.stringify(taught)
   const hash = createHash("sha256").update(body).digest("hex")
   return {
@@ -231,6 +257,13 @@ function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy 
     threshold: promise?.threshold ?? threshold,
     promise,
     needed: target === null ? null : labelsNeeded(taught.learning ?? [], target),
+    teacher: teacherReport({
+      tally: plan.teacher,
+      taught,
+      promise,
+      rows: [...plan.examples.keys()].flatMap((id) => readings.stages[0].rows.get(id) ?? []),
+      question: name,
+    }),
   }
 }
 
@@ -318,7 +351,7 @@ async function save(
 }
 
 function toResult(
-  { name, rules, reason, artefact, threshold, promise, needed }: Outcome,
+  { name, rules, reason, artefact, threshold, promise, needed, teacher }: Outcome,
   cascade: TaughtQuestionCascade | undefined,
 ): TeachResult["questions"][number] {
   const measured = artefact && (artefact.taught.heldOut ?? artefact.taught.crossValidated)
@@ -349,6 +382,7 @@ function toResult(
       high: needed.high,
       sentence: needed.sentence,
     },
+    ...(teacher ? { teacher } : {}),
     ...(rules ? { rules } : {}),
     ...(cascade ? { cascade } : {}),
   }

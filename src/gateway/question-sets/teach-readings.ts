@@ -1,26 +1,30 @@
 /** Asks the model about every example of a set that is taught; of a cascade, every stage. */
 import type { Model } from "../../base/catalog.ts"
-import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { mapConcurrent } from "../../base/lists.ts"
 import { utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
 import type { EvidenceReading } from "../../engine/engine.ts"
-import type { Example } from "../../store/question-sets/examples.ts"
+import type { Example, TeacherLabels } from "../../store/question-sets/examples.ts"
 import { type Question, branchCount, composeClassification } from "../classification/classification.ts"
-import { costOf } from "../sequence-record.ts"
+import { costOf } from "../meter.ts"
 import type { JobContext } from "./jobs.ts"
 import { scoreText } from "./score-texts.ts"
+import type { TeacherTally } from "./teacher-report.ts"
 
 export interface ReadExample {
   readonly example: Example
   readonly labels: Readonly<Record<string, unknown>>
+  readonly teacherLabels: TeacherLabels
 }
 
 export interface LabelledExample {
   readonly example: Example
   /** Index of the right option. */
   readonly label: number
+  /** Another model's answer stands in where no person has labelled. */
+  readonly isTeacher: boolean
 }
 
 export interface Plan {
@@ -28,6 +32,7 @@ export interface Plan {
   readonly question: Question
   /** By the id of the example. */
   readonly examples: ReadonlyMap<string, LabelledExample>
+  readonly teacher: TeacherTally
   /** Why the question cannot be taught. */
   readonly reason: string | null
 }
@@ -71,7 +76,9 @@ export async function readTexts(
   const wanted = examples
     .map(({ example }) => example)
     .filter(({ id }) => plans.some((plan) => plan.examples.has(id)))
-  const texts = wanted.length * models.length + (plans.length > 0 ? 1 : 0)
+  // Later stages are blended by people's labels alone.
+  const judged = wanted.filter(({ id }) => plans.some((plan) => plan.examples.get(id)?.isTeacher === false))
+  const texts = wanted.length + judged.length * (models.length - 1) + (plans.length > 0 ? 1 : 0)
   let done = 0
   const advance = (): void => onProgress(++done / texts)
   const [first, ...others] = models
@@ -94,7 +101,7 @@ export async function readTexts(
   const later: StageReadings[] = []
   for (const model of others) {
     const next = new StageReader(context, model, false)
-    later.push({ model, rows: await next.readAll(wanted, plans, advance), modelVersion: next.modelVersion })
+    later.push({ model, rows: await next.readAll(judged, plans, advance), modelVersion: next.modelVersion })
   }
   const firstStage = { model: first, rows, modelVersion: reader.modelVersion }
   return { stages: [firstStage, ...later], empty: empty?.margins ?? new Map(), optionVectors }
@@ -154,7 +161,7 @@ export class StageReader {
     // Time differs from run to run, and what is taught must not.
     const tokensCost = Number(costOf(model.prices, { ...usage, executionMs: 0 }))
     return {
-      margins: byQuestion(questions, margins),
+      margins: marginsByQuestion(questions, margins),
       vector: reading?.vector ?? null,
       cost: shareCost(tokensCost, evidence, questions, branches),
       ms,
@@ -187,7 +194,11 @@ function noteVersion(versions: Set<string>, reading: EvidenceReading | null): vo
   if (reading) versions.add(reading.modelVersion)
 }
 
-function byQuestion(questions: readonly Question[], margins: Float64Array): Map<string, Float64Array> {
+/** By the name of each. */
+export function marginsByQuestion(
+  questions: readonly Question[],
+  margins: Float64Array,
+): Map<string, Float64Array> {
   let start = 0
   return new Map(
     questions.map((question) => {

@@ -9,12 +9,14 @@ import type { TaughtArtefact, TaughtCascade } from "../../scoring/teach/artefact
 import { featuresLater } from "../../scoring/teach/features.ts"
 import { taughtVector } from "../../scoring/teach/question.ts"
 import {
-  type Classification,
-  type Question,
+  type AbstentionRule,
   branchCount,
+  type Classification,
   composeClassification,
+  type Question,
+  type Verdict,
+  verdictOf,
 } from "../classification/classification.ts"
-import { type AbstentionRule, type Verdict, verdictOf } from "../classification/verdict.ts"
 import { type AskedRule, rulesOf, voteRules } from "./rules.ts"
 
 export interface AskedQuestion extends AbstentionRule {
@@ -123,7 +125,7 @@ export function toQuestion(given: SetQuestion): Question {
 }
 
 /** What a request asks of a version: all of its questions, some by name, or questions of the request's own. */
-export interface SetQuestions {
+interface SetQuestions {
   readonly questions: readonly AskedQuestion[]
   readonly classification: Classification
   /** What the engine is asked for beside the margins. */
@@ -181,13 +183,13 @@ const noSuchQuestion = (set: string, name: string): Fault =>
     { param: "questions" },
   )
 
-export interface SetAnswer {
+interface SetAnswer {
   /** Of all branches, calibrated. */
   readonly margins: Float64Array
   readonly verdicts: readonly Verdict[]
 }
 
-export interface ReadEvidence {
+interface ReadEvidence {
   readonly text: string
   /** What the engine says of it; null where it says nothing. */
   readonly reading: EvidenceReading | null

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { type BreakerOptions, type Permit, Breaker } from "./worker.ts"
 
 const options: BreakerOptions = {

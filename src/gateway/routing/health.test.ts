@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { silentLog } from "../../base/log.ts"
 import { Health } from "./router.ts"
 import { Worker } from "./worker.ts"

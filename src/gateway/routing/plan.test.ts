@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import type { Region } from "../../base/regions.ts"
+import type { Region } from "../../base/catalog.ts"
 import { type PlanRequest, distanceKm, planRoute } from "./plan.ts"
 
 const at = (id: string, latitude: number, longitude: number): Region => ({

@@ -1,16 +1,14 @@
 /** Chooses the regions to try for a request, in order, by the organization's routing policy. Pure: health comes later. */
-import type { Region } from "../../base/regions.ts"
+import type { Region } from "../../base/catalog.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-
-/** The routing hint: a caller's wish for a region, by header; the response names the region in the same way. */
-export const regionHeader = "x-umpire-region"
+import { regionHeader } from "../../contract/headers.ts"
 
 /** The region that the request asks for, or null. The plan refuses one that does not exist. */
 export const readRoutingHint = (request: RequestFacts): string | null => request.header(regionHeader)
 
 /** The part of a routing policy that decides; the contract's RoutingPolicy. */
-export interface Policy {
+interface Policy {
   readonly mode: "nearest" | "ordered" | "required"
   readonly fallback: "disabled" | "same_country" | "visible_regions"
   /** In order of priority; empty means every visible region. */
@@ -18,7 +16,7 @@ export interface Policy {
 }
 
 /** What a routing policy is for one organization. */
-export interface OrganizationRouting {
+interface OrganizationRouting {
   readonly policy: Policy
   /** Null means every region. */
   readonly visible: readonly string[] | null

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import { type SlotRequest, type Slot, SlotQueue, largeTokensMin } from "./queue.ts"
 
 const never = new AbortController().signal

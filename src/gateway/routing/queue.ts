@@ -243,7 +243,7 @@ function shareOf(total: number, share: number): number {
   return total <= 1 ? total : Math.max(1, Math.min(total - 1, Math.ceil(total * share)))
 }
 
-export interface LiveTrafficOptions {
+interface LiveTrafficOptions {
   /** Of the time, beside live traffic, from above 0 to 1. */
   readonly batchShare: number
   readonly quietMs?: number

@@ -14,7 +14,7 @@
  * its stage, each once (stages.ts). A line of a batch may fail six times, with pauses that double (run-line.ts).
  */
 import type { Clock } from "../../base/clock.ts"
-import type { Region } from "../../base/regions.ts"
+import type { Region } from "../../base/catalog.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EngineCall } from "../../engine/engine.ts"
 import { type Permit, type Worker, type WorkerEngines, type WorkerPool, JoinedSignal } from "./worker.ts"
@@ -22,7 +22,7 @@ import { type Span, withSpan } from "../../base/telemetry.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
 import type { RequestTrace } from "../telemetry.ts"
 
-export interface RouteDeps {
+interface RouteDeps {
   readonly plan: readonly Region[]
   readonly pool: WorkerPool
   readonly clock: Clock
@@ -147,12 +147,12 @@ export class Route<Size = number> {
     signal: AbortSignal,
   ): EngineCall<Size, Admission> {
     const { pool, onPlaced } = this.#deps
-    const admit = async (size: Size): Promise<Admission> => {
+    const admit = async (size: Size, outputTokensMost?: number): Promise<Admission> => {
       if (attempt.isOver) throw new Error("The work went on elsewhere")
       attempt.measured(this.#load.tokensOf(size))
       if (this.#prefixKey !== null) pool.rememberPrefix(this.#prefixKey, attempt.worker)
       onPlaced(attempt.worker.regionId)
-      return await attempt.admit(async () => await call.admit(size))
+      return await attempt.admit(async () => await call.admit(size, outputTokensMost))
     }
     return { signal, admit }
   }
@@ -286,7 +286,7 @@ export class Route<Size = number> {
 type FailureKind = "caller" | "full" | "unable" | "worker"
 
 /** One try at one worker: its slot, its permit from the breaker, its time limit, and how it ended. */
-export class Attempt {
+class Attempt {
   readonly worker: Worker
   readonly #slot: Slot
   readonly #permit: Permit

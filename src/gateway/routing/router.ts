@@ -5,7 +5,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import type { Region } from "../../base/regions.ts"
+import type { Region } from "../../base/catalog.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
   type Embedded,
@@ -16,6 +16,7 @@ import {
   type GenerateWork,
   type GenerationSizes,
   type Scored,
+  type ScoreSize,
   type ScoreWork,
   noGenerationUsage,
 } from "../../engine/engine.ts"
@@ -64,7 +65,7 @@ export interface Routed {
   close(): void
 }
 
-export interface ModelReport {
+interface ModelReport {
   readonly model: string
   readonly workers: readonly WorkerReport[]
 }
@@ -72,8 +73,12 @@ export interface ModelReport {
 export interface Router {
   /** Throws Fault `unknown_routing_hint`, `region_denied` or `routing_failed`. */
   open(request: RouteRequest): Promise<Routed>
-  /** A model that was added to the catalog, with workers in this machine, which need no health checks. */
+  /** The most that scoring reads and writes at any worker of the model; null where that is not more than its texts. */
+  sizeMost(sku: string, work: Pick<ScoreWork, "evidence" | "branches">): ScoreSize | null
+  /** A model that was added to the catalog. */
   add(sku: string, workers: readonly WorkerSettings[]): void
+  /** One that left it; what runs at its workers is finished. */
+  remove(sku: string): void
   report(): readonly ModelReport[]
   /** The workers of these ids, and no others, get no new requests. */
   drain(workerIds: readonly string[]): void
@@ -82,12 +87,13 @@ export interface Router {
 
 export function createRouter(deps: RouterDeps): Router {
   const pools = new Map<string, WorkerPool>()
+  const checks = new HealthChecks(deps.health, deps.clock, deps.log)
   const add = (sku: string, settings: readonly WorkerSettings[]): void => {
-    pools.set(sku, new WorkerPool(settings.map((one) => new Worker(deps.clock, one))))
+    const pool = new WorkerPool(settings.map((one) => new Worker(deps.clock, one)))
+    pools.set(sku, pool)
+    for (const worker of pool.workers) checks.begin(worker)
   }
   for (const [sku, settings] of deps.workers) add(sku, settings)
-  const everyone = [...pools.values()].flatMap(({ workers }) => workers)
-  const checks: HealthChecks = startHealthChecks(everyone, deps.health, { clock: deps.clock, log: deps.log })
   return {
     async open(request) {
       const { trace, isBatch } = request
@@ -113,6 +119,22 @@ export function createRouter(deps: RouterDeps): Router {
       }
     },
     add,
+    remove: (sku) => {
+      for (const worker of pools.get(sku)?.workers ?? []) checks.end(worker)
+      pools.delete(sku)
+    },
+    sizeMost: (sku, work) => {
+      const sizes = (pools.get(sku)?.workers ?? []).flatMap(
+        ({ engines }) => engines.scorer?.sizeMost?.(work) ?? [],
+      )
+      return sizes.reduce<ScoreSize | null>(
+        (most, { inputTokens, outputTokens }) => ({
+          inputTokens: Math.max(most?.inputTokens ?? 0, inputTokens),
+          outputTokens: Math.max(most?.outputTokens ?? 0, outputTokens),
+        }),
+        null,
+      )
+    },
     report: () =>
       [...pools].map(([model, { workers }]) => ({
         model,
@@ -249,37 +271,49 @@ function prefixOf({ messages }: GenerateWork): string {
     .join("\n")
 }
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly intervalMs: number
   readonly timeoutMs: number
   /** Failed checks in a row after which a worker is down. */
   readonly failuresMax: number
 }
 
-export interface HealthChecks {
-  close(): Promise<void>
-}
+/** One loop for each worker that can be asked. */
+class HealthChecks {
+  readonly #options: HealthOptions
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #loops = new Map<Worker, { readonly stop: AbortController; readonly ended: Promise<void> }>()
 
-export function startHealthChecks(
-  workers: readonly Worker[],
-  options: HealthOptions,
-  { clock, log }: { readonly clock: Clock; readonly log: Log },
-): HealthChecks {
-  const stop = new AbortController()
-  const loops = workers
-    .filter(({ engines }) => engines.check)
-    .map(async (worker) => {
-      const health = new Health(worker, options, clock, log)
-      while (!stop.signal.aborted) {
-        await health.check(stop.signal)
-        await wait(options.intervalMs, undefined, { signal: stop.signal, ref: false }).catch(() => undefined)
-      }
-    })
-  return {
-    async close() {
-      stop.abort()
-      await Promise.all(loops)
-    },
+  constructor(options: HealthOptions, clock: Clock, log: Log) {
+    this.#options = options
+    this.#clock = clock
+    this.#log = log
+  }
+
+  begin(worker: Worker): void {
+    if (!worker.engines.check) return
+    const stop = new AbortController()
+    this.#loops.set(worker, { stop, ended: this.#run(worker, stop.signal) })
+  }
+
+  end(worker: Worker): void {
+    this.#loops.get(worker)?.stop.abort()
+    this.#loops.delete(worker)
+  }
+
+  async close(): Promise<void> {
+    const loops = [...this.#loops.values()]
+    for (const { stop } of loops) stop.abort()
+    await Promise.all(loops.map(({ ended }) => ended))
+  }
+
+  async #run(worker: Worker, stop: AbortSignal): Promise<void> {
+    const health = new Health(worker, this.#options, this.#clock, this.#log)
+    while (!stop.aborted) {
+      await health.check(stop)
+      await wait(this.#options.intervalMs, undefined, { signal: stop, ref: false }).catch(() => undefined)
+    }
   }
 }
 

@@ -13,7 +13,7 @@ export interface Taught {
   apply(margins: ArrayLike<number>, evidence: TaughtEvidence): Float64Array
 }
 
-export interface TaughtEvidence {
+interface TaughtEvidence {
   /** Of the text; one function for all questions about it. */
   readonly features: () => FeatureCounts
   /** As `taughtVector` gives it; null where the engine has none. */

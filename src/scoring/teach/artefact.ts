@@ -76,7 +76,7 @@ export interface TaughtWords {
   readonly weights: string
 }
 
-export interface TaughtStage {
+interface TaughtStage {
   readonly model: string
   readonly modelVersion: string
 }
@@ -96,6 +96,12 @@ export interface Blend {
   readonly later: number
 }
 
+interface TaughtTeacher {
+  readonly rows: number
+  /** What one of its labels counts beside a person's, in the mean of what was taught. */
+  readonly weight: number
+}
+
 export interface TaughtArtefact {
   readonly version: 1 | 2
   readonly kind: QuestionKind
@@ -107,6 +113,8 @@ export interface TaughtArtefact {
   readonly seed: number
   readonly examplesHash: string
   readonly rows: { readonly train: number; readonly heldOut: number }
+  /** Where labels of another model were learnt from too. */
+  readonly teacher?: TaughtTeacher
   /** What counts most. */
   readonly form: Form
   readonly parameters: ArtefactParameters
@@ -131,6 +139,9 @@ export interface TaughtArtefact {
   readonly notes: readonly string[]
 }
 
+// Written by teaching.
+export const readArtefact = (body: string): TaughtArtefact => JSON.parse(body)
+
 export function encodeFloats(values: Float64Array): string {
   const bytes = Buffer.alloc(values.length * 4)
   for (const [index, value] of values.entries()) bytes.writeFloatLE(value, index * 4)
@@ -144,12 +155,9 @@ export function encodeHashes(hashes: Iterable<number>): string {
   return bytes.toString("base64")
 }
 
-export function decodeHashes(text: string): Uint32Array {
-  const bytes = Buffer.from(text, "base64")
-  return Uint32Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readUInt32LE(index * 4))
-}
+export const decodeHashes = (text: string): Uint32Array => new Uint32Array(decodeWords(text))
+export const decodeFloats = (text: string): Float32Array => new Float32Array(decodeWords(text))
 
-export function decodeFloats(text: string): Float32Array {
-  const bytes = Buffer.from(text, "base64")
-  return Float32Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
-}
+/** As browsers can, too. Every machine that this runs on stores the lowest byte first. */
+const decodeWords = (text: string): ArrayBuffer =>
+  Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer

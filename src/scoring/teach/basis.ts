@@ -68,24 +68,33 @@ export function expand(basis: Basis, places: Float64Array): Float64Array {
 
 /** Gram and Schmidt, each direction twice against rounding; those that others span are left out. */
 function orthonormalised(vectors: Float64Array, size: number): Float64Array {
-  const kept: Float64Array[] = []
+  const kept = new Float64Array(vectors.length)
+  let end = 0
   for (let start = 0; start < vectors.length; start += size) {
     const own = vectors.slice(start, start + size)
     const before = lengthOf(own)
-    for (let pass = 0; pass < 2; pass++) for (const other of kept) removeFrom(own, other)
+    for (let pass = 0; pass < 2; pass++) removeFrom(own, kept.subarray(0, end))
     const length = lengthOf(own)
-    if (length > LENGTH_MIN * before) kept.push(own.map((value) => value / length))
+    if (length <= LENGTH_MIN * before) continue
+    for (let at = 0; at < size; at++) kept[end + at] = (own[at] ?? 0) / length
+    end += size
   }
-  const all = new Float64Array(kept.length * size)
-  for (const [index, direction] of kept.entries()) all.set(direction, index * size)
-  return all
+  return kept.slice(0, end)
 }
 
-const lengthOf = (vector: Float64Array): number =>
-  Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0))
+function lengthOf(vector: Float64Array): number {
+  let sum = 0
+  for (let at = 0; at < vector.length; at++) sum += (vector[at] ?? 0) ** 2
+  return Math.sqrt(sum)
+}
 
-function removeFrom(vector: Float64Array, direction: Float64Array): void {
-  let product = 0
-  for (let at = 0; at < vector.length; at++) product += (vector[at] ?? 0) * (direction[at] ?? 0)
-  for (let at = 0; at < vector.length; at++) vector[at] = (vector[at] ?? 0) - product * (direction[at] ?? 0)
+/** What all of the directions say of the vector is taken from it. */
+function removeFrom(vector: Float64Array, directions: Float64Array): void {
+  const size = vector.length
+  const rows = directions.length / size
+  if (rows === 0) return
+  const products = new Float64Array(rows)
+  addProducts({ left: directions, right: vector, rows, size }, products)
+  for (let row = 0; row < rows; row++) products[row] = -(products[row] ?? 0)
+  addTransposedProducts({ left: products, right: directions, rows, size }, vector)
 }

@@ -19,7 +19,7 @@ export interface StagePair {
   readonly later: Float64Array
 }
 
-export interface FittedBlend {
+interface FittedBlend {
   /** Null: the later stage wins. */
   readonly blend: Blend | null
   /** What is answered with it, each row by weights that were fitted without it. */

@@ -3,9 +3,11 @@
  * questions together, since questions of one request share what the evidence costs: the cheapest under which every question is
  * right as often as it should be, and a little more. And what such a cascade is expected to do.
  */
-import { shareAtMost } from "./binomial.ts"
+import { uncalibrated } from "../calibration.ts"
+import { outcomesOf, shareAtMost } from "./figures.ts"
+import { writeLogits } from "./logits.ts"
 import type { JudgedAnswer } from "./promise.ts"
-import type { Split } from "./question.ts"
+import type { QuestionKind, Split, TaughtRow } from "./question.ts"
 
 /** A question of a labelled request, by stage. */
 export interface CascadeAnswer {
@@ -180,7 +182,7 @@ function* combinations(values: readonly (readonly number[])[]): Generator<number
   for (const value of own) for (const rest of combinations(others)) yield [value, ...rest]
 }
 
-export interface QuestionExpectation {
+interface QuestionExpectation {
   readonly rows: number
   readonly accuracy: Bounded
   /** Share of the rows that each stage is asked; the first is asked all. */
@@ -192,7 +194,7 @@ export interface QuestionExpectation {
 }
 
 /** With its one-sided 95 % lower bound. */
-export interface Bounded {
+interface Bounded {
   readonly value: number
   readonly low: number
 }
@@ -294,3 +296,40 @@ const shareOf = <T>(all: readonly T[], holds: (one: T) => boolean): number =>
 
 const meanOf = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
+
+/** One row of one question, by stage. The first stage's are those of what was taught, fitted without the row. */
+export interface StagedRow {
+  readonly hash: string
+  readonly split: Split
+  /** Probability of the answer. */
+  readonly confidences: readonly number[]
+  readonly hits: readonly boolean[]
+}
+
+/** The logarithm of each option's probability, row after row, of every stage. */
+export type StageLogs = readonly Float64Array[]
+
+/** Of a stage after the first, as the model gives them. */
+export function laterLogs(
+  { kind, optionCount }: { readonly kind: QuestionKind; readonly optionCount: number },
+  rows: readonly TaughtRow[],
+  stage: number,
+): Float64Array {
+  const logs = new Float64Array(rows.length * optionCount)
+  for (const [row, { later = [] }] of rows.entries()) {
+    const own = logs.subarray(row * optionCount, (row + 1) * optionCount)
+    writeLogits(kind, later[stage - 1] ?? [], uncalibrated, own)
+  }
+  return logs
+}
+
+export function stagedRows(rows: readonly TaughtRow[], optionCount: number, stages: StageLogs): StagedRow[] {
+  const labels = Int32Array.from(rows, ({ label }) => label)
+  const outcomes = stages.map((logProbabilities) => outcomesOf({ optionCount, labels, logProbabilities }))
+  return rows.map(({ hash, split }, row) => ({
+    hash,
+    split,
+    confidences: outcomes.map(({ confidences }) => confidences[row] ?? 0),
+    hits: outcomes.map(({ hits }) => hits[row] === 1),
+  }))
+}

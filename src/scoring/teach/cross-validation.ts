@@ -1,14 +1,17 @@
 /**
  * Cross-validation: how much each candidate counts in what is taught, and how good that is on rows it never saw. Candidates are
- * not chosen between but averaged by their loss out of fold, so that one row more or less cannot switch from one to another.
+ * not chosen between but averaged by their loss out of fold, so that one row more or less cannot switch from one to another. Only
+ * people's labels judge: those of a teacher are fitted to with every fold.
  */
 import {
   type Candidate,
   type PathOptions,
   type Problem,
   fitCandidates,
+  peopleOf,
   pickRows,
   predict,
+  withTeacher,
 } from "./problem.ts"
 import { type Random, shuffled } from "./random.ts"
 import { subtractLogSum } from "./logits.ts"
@@ -16,9 +19,9 @@ import { subtractLogSum } from "./logits.ts"
 export interface CrossValidation {
   /** How much each candidate counts; they add up to one. */
   readonly weights: readonly number[]
-  /** The losses of each candidate, row after row, fitted without the fold of each row. */
+  /** The losses of each candidate on people's labels, row after row, fitted without the fold of each row. */
   readonly losses: readonly Float64Array[]
-  /** Log probabilities for each row, by candidates that were fitted and weighted without the row's fold. */
+  /** Log probabilities for each row with a person's label, by candidates that were fitted and weighted without the row's fold. */
   readonly crossFitted: Float64Array
 }
 
@@ -29,7 +32,7 @@ const FOLDS_OF_MANY = 3
 export const foldCountOf = (rows: number): number =>
   Math.min(rows > MANY_ROWS ? FOLDS_OF_MANY : FOLDS_MAX, rows)
 
-export interface CrossValidationOptions extends PathOptions {
+interface CrossValidationOptions extends PathOptions {
   readonly random: Random
 }
 
@@ -38,11 +41,13 @@ export async function crossValidate(
   candidates: readonly Candidate[],
   options: CrossValidationOptions,
 ): Promise<CrossValidation> {
-  const { labels, optionCount } = problem
-  const folds = dealFolds(labels, foldCountOf(labels.length), options.random)
+  const { labels, optionCount } = peopleOf(problem)
+  const foldCount = Math.min(labels.length, foldCountOf(problem.labels.length))
+  const folds = dealFolds(labels, foldCount, options.random)
   const answers = candidates.map(() => new Float64Array(labels.length * optionCount))
   for (const [fold, rows] of folds.entries()) {
-    const fits = await fitCandidates(pickRows(problem, without(folds, fold)), candidates, options)
+    const others = withTeacher(problem, without(folds, fold))
+    const fits = await fitCandidates(pickRows(problem, others), candidates, options)
     const left = pickRows(problem, rows)
     for (const [index, fitted] of fits.entries()) writeRows(predict(left, fitted), rows, answers[index])
     await options.pace()

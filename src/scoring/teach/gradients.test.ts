@@ -27,39 +27,33 @@ const labels = (count: number, options: number, seed: number): Int32Array => {
   return Int32Array.from({ length: count }, () => Math.floor(random() * options))
 }
 
-test("a head, with and without words, vectors of the options, an order and options without a row", () => {
+test("a head, with and without similarities to options, an order, options without a row and rows that count less", () => {
   const shape = fc.record({
     seed: fc.nat(),
     rowCount: fc.integer({ min: 1, max: 11 }),
     optionCount: fc.integer({ min: 2, max: 5 }),
     size: fc.integer({ min: 0, max: 6 }),
-    hasOptionVectors: fc.boolean(),
-    wordSize: fc.integer({ min: 0, max: 4 }),
+    hasSimilarities: fc.boolean(),
     isOrdered: fc.boolean(),
     hasUnseen: fc.boolean(),
-    vector: fc.double({ min: 0.001, max: 3, noNaN: true }),
-    words: fc.double({ min: 0.001, max: 3, noNaN: true }),
+    isWeighed: fc.boolean(),
   })
   fc.assert(
-    fc.property(shape, ({ seed, rowCount, optionCount, size: vectorSize, wordSize, ...given }) => {
-      const size = vectorSize + wordSize
+    fc.property(shape, ({ seed, rowCount, optionCount, size, ...given }) => {
       const rows: HeadRows = {
         optionCount,
         size,
-        vectorSize,
         labels: labels(rowCount, given.hasUnseen ? optionCount - 1 : optionCount, seed),
         logits: numbers(rowCount * optionCount, seed, 4),
         numbers: numbers(rowCount * size, seed + 3, 1),
-        optionVectors: given.hasOptionVectors ? numbers(optionCount * vectorSize, seed + 4, 1) : null,
+        similarities: given.hasSimilarities ? numbers(rowCount * optionCount, seed + 4, 1) : null,
         hasBiases: true,
         unseen: new Set(given.hasUnseen ? [optionCount - 1] : []),
         isOrdered: given.isOrdered,
+        rowWeights: given.isWeighed ? numbers(rowCount, seed + 6, 1).map(Math.abs) : null,
       }
       const parameters = numbers(headParameters(rows).length, seed + 5, 1)
-      const penalties = Float64Array.from({ length: size }, (_, at) =>
-        at < vectorSize ? given.vector : given.words,
-      )
-      expectGradient(headObjective(rows, penalties), parameters)
+      expectGradient(headObjective(rows), parameters)
     }),
     { numRuns: 60 },
   )

@@ -3,7 +3,7 @@
 /** Returns the value at a point and writes its gradient. */
 export type Objective = (at: Float64Array, gradient: Float64Array) => number
 
-export interface MinimiseOptions {
+interface MinimiseOptions {
   readonly iterationsMax: number
   /** Ends when the largest element of the gradient is at most this. */
   readonly gradientMax: number
@@ -15,7 +15,7 @@ export interface MinimiseOptions {
   readonly curvatures?: Float64Array
 }
 
-export interface Minimum {
+interface Minimum {
   readonly at: Float64Array
   readonly value: number
   readonly iterations: number
@@ -75,7 +75,8 @@ function descentDirection(
   pairs: readonly Pair[],
   curvatures: Float64Array,
 ): Float64Array {
-  const direction = gradient.map((slope) => -slope)
+  const direction = new Float64Array(gradient.length)
+  addScaled(direction, gradient, -1)
   const weights: number[] = []
   for (const { step, change, scale } of pairs.toReversed()) {
     const weight = scale * dot(step, direction)
@@ -128,10 +129,18 @@ function remember(pairs: Pair[], step: Float64Array, change: Float64Array): void
   if (pairs.length > PAIRS_MAX) pairs.shift()
 }
 
+/** Four sums at a time: each addition would wait for the one before. */
 function dot(left: Float64Array, right: Float64Array): number {
-  let sum = 0
-  for (let index = 0; index < left.length; index++) sum += (left[index] ?? 0) * (right[index] ?? 0)
-  return sum
+  const whole = left.length - (left.length % 4)
+  let [a, b, c, d] = [0, 0, 0, 0]
+  for (let index = 0; index < whole; index += 4) {
+    a += (left[index] ?? 0) * (right[index] ?? 0)
+    b += (left[index + 1] ?? 0) * (right[index + 1] ?? 0)
+    c += (left[index + 2] ?? 0) * (right[index + 2] ?? 0)
+    d += (left[index + 3] ?? 0) * (right[index + 3] ?? 0)
+  }
+  for (let index = whole; index < left.length; index++) a += (left[index] ?? 0) * (right[index] ?? 0)
+  return a + b + c + d
 }
 
 const norm = (vector: Float64Array): number => Math.sqrt(dot(vector, vector))
@@ -141,11 +150,14 @@ function addScaled(target: Float64Array, other: Float64Array, scale: number): vo
     target[index] = (target[index] ?? 0) + scale * (other[index] ?? 0)
 }
 
-const difference = (left: Float64Array, right: Float64Array): Float64Array =>
-  left.map((value, index) => value - (right[index] ?? 0))
+function difference(left: Float64Array, right: Float64Array): Float64Array {
+  const own = Float64Array.from(left)
+  addScaled(own, right, -1)
+  return own
+}
 
 function largest(vector: Float64Array): number {
   let found = 0
-  for (const value of vector) found = Math.max(found, Math.abs(value))
+  for (let index = 0; index < vector.length; index++) found = Math.max(found, Math.abs(vector[index] ?? 0))
   return found
 }

@@ -1,5 +1,5 @@
 /** How accuracy grows with labels: measured on parts of them, and carried on to a target by a power law. */
-import { percentText } from "../percent.ts"
+import { percentText } from "../evaluation.ts"
 import type { Interval, LearningPoint } from "./artefact.ts"
 import { crossValidate } from "./cross-validation.ts"
 import { outcomesOf, wilson } from "./figures.ts"
@@ -11,6 +11,7 @@ import {
   mixed,
   pickRows,
   predict,
+  withTeacher,
 } from "./problem.ts"
 import { type Random, seededRandom, shuffled } from "./random.ts"
 
@@ -24,7 +25,7 @@ const JUDGED_MIN = 10
 /** Of the candidates, those that count most with all labels, beside what changes no answer. */
 const CANDIDATES_MAX = 5
 
-export interface CurveOptions {
+interface CurveOptions {
   readonly candidates: readonly Candidate[]
   /** Of the candidates, with all labels. */
   readonly weights: readonly number[]
@@ -34,18 +35,18 @@ export interface CurveOptions {
   readonly seed: number
 }
 
-/** Each part is learnt from as all are, and judged on the rows outside of it. */
+/** Each part of people's labels is learnt from as all are, and judged on the rows outside of it. */
 export async function learningCurve(problem: Problem, options: CurveOptions): Promise<LearningPoint[]> {
   const { candidates, weights, whole, pace, seed } = options
   const random = seededRandom(seed)
-  const all = problem.labels.length
-  const order = Int32Array.from(shuffled([...problem.labels.keys()], random))
+  const all = problem.peopleCount
+  const order = Int32Array.from(shuffled([...problem.labels.keys()].slice(0, all), random))
   const few = mostWeighty(candidates, weights)
   const points: LearningPoint[] = []
   for (const { share, rowsMax } of PARTS) {
     const rows = Math.min(Math.round(share * all), rowsMax)
     if (rows < PART_ROWS_MIN || all - rows < JUDGED_MIN || rows <= (points.at(-1)?.rows ?? 0)) continue
-    const part = pickRows(problem, order.slice(0, rows).toSorted())
+    const part = pickRows(problem, withTeacher(problem, order.slice(0, rows).toSorted()))
     const path = { pace, onFitted: () => undefined }
     const { weights: own } = await crossValidate(part, few, { ...path, random })
     const taught = mixed(part, await fitCandidates(part, few, path), own)

@@ -9,7 +9,7 @@ export interface Lexicon {
 }
 
 /** A text's features that the lexicon has; those of each kind have a length of one together. */
-export interface SparseRow {
+interface SparseRow {
   readonly columns: Int32Array
   readonly values: Float64Array
 }

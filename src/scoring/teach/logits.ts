@@ -33,9 +33,9 @@ export function writeLogits(
 /** Makes logits the logarithms of probabilities. */
 export function subtractLogSum(logits: Float64Array): void {
   let greatest = -Infinity
-  for (const logit of logits) greatest = Math.max(greatest, logit)
+  for (let index = 0; index < logits.length; index++) greatest = Math.max(greatest, logits[index] ?? 0)
   let sum = 0
-  for (const logit of logits) sum += Math.exp(logit - greatest)
+  for (let index = 0; index < logits.length; index++) sum += Math.exp((logits[index] ?? 0) - greatest)
   const logSum = greatest + Math.log(sum)
   for (let index = 0; index < logits.length; index++) logits[index] = (logits[index] ?? 0) - logSum
 }

@@ -37,6 +37,13 @@ test("of texts alike, the uncertain one is picked", () => {
   expect(chooseNext(texts, 1)).toEqual([17])
 })
 
+test("of texts alike, one is picked whose answer is rare among the labels", () => {
+  const labelled = [0, 0, 0, 1].map((label) => ({ label, vector: null }))
+  const logProbabilities = logsOf((at) => (at === 17 ? 0.3 : 0.7))
+  const texts = { optionCount: 2, logProbabilities, vectors: vectors.map(() => null), labelled }
+  expect(chooseNext(texts, 1)).toEqual([17])
+})
+
 test("each text is picked once, at most all of them, and the same again", () => {
   const texts = { optionCount: 2, logProbabilities: logsOf((at) => 0.5 + at / 100), vectors, labelled: [] }
   const picked = chooseNext(texts, 100)

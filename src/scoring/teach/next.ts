@@ -28,13 +28,13 @@ export interface Criterion {
   readonly rarity: number
 }
 
-/** Chosen by `npm run bench -- label-next`, on sets other than those that its saving is told of. */
-export const nextCriterion: Criterion = { uncertainty: 1, distance: 1, rarity: 0 }
+/** Chosen by `npm run bench -- label-next`. Where one answer is rare among the labels, its share in what is taught would be wrong. */
+const nextCriterion: Criterion = { uncertainty: 1, distance: 1, rarity: 0.5 }
 
 /** A head of its own is fitted from so many labels on; with fewer the model's own answers tell what is uncertain. */
 const LABELS_MIN = 4
-/** One strength for all: what is taught averages many, and takes a hundred times as long. */
-const STRENGTH = { vector: 0.2, words: 0.6, fields: 0.06 } as const
+/** One strength for all: what is taught averages many, and takes a hundred times as long. A weak one: what was labelled is no longer uncertain. */
+const STRENGTH = { vector: 0.02, words: 0.06, fields: 0.006 } as const
 const UNCERTAINTY_MIN = 1e-3
 const DISTANCE_MIN = 1e-3
 
@@ -50,10 +50,8 @@ export async function judgeUnlabelled(
   const problem = problemOf(question, labelled, seededRandom(1))
   const fitted = await fitCandidates(problem, [quickHead(problem)], { pace, onFitted: () => undefined })
   const unlabelled = problemLike(problem, question, asRows)
-  const own = modelLogits(unlabelled)
   const [head] = fitted.map((one) => predict(unlabelled, one))
-  // Half of the model's own answer: few labels move little.
-  return own.map((log, at) => (log + (head?.[at] ?? log)) / 2)
+  return head ?? modelLogits(unlabelled)
 }
 
 /** Of all that can be read. */
@@ -71,7 +69,7 @@ export interface NextChoice {
   readonly confidence: number
 }
 
-export interface NextProblem {
+interface NextProblem {
   readonly question: TaughtQuestion
   readonly labelled: readonly TaughtRow[]
   readonly candidates: readonly UnlabelledRow[]
@@ -93,7 +91,7 @@ export async function labelNext(
   })
 }
 
-export interface NextTexts {
+interface NextTexts {
   readonly optionCount: number
   /** Of the candidates, row after row. */
   readonly logProbabilities: Float64Array

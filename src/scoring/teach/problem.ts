@@ -2,7 +2,23 @@
 import { uncalibrated } from "../calibration.ts"
 import { type Basis, basisOf, directionCount, project } from "./basis.ts"
 import { fieldNames, featuresOf } from "./features.ts"
-import { type Head, type HeadRows, fitHead, headOf, headParameters, writeHeadLogits } from "./head.ts"
+import {
+  type Coordinates,
+  type Numbers,
+  type PenalisedNumbers,
+  coordinatesOf,
+  productsOf,
+} from "./coordinates.ts"
+import {
+  type Head,
+  type HeadRows,
+  fitHead,
+  headParameters,
+  joinParameters,
+  optionWeights,
+  splitParameters,
+  writeHeadLogits,
+} from "./head.ts"
 import {
   type LexicalSpace,
   type Lexicon,
@@ -18,25 +34,21 @@ import { type LabelledRows, subtractLogSum, writeLogits } from "./logits.ts"
 
 /** What a head may read: the vector, words and characters, fields. Each has a strength of its own. */
 export const parts = ["vector", "words", "fields"] as const
-export type Part = (typeof parts)[number]
-
-/** Numbers of rows, one row after another. */
-interface Numbers {
-  /** Of a row; 0 without any. */
-  readonly size: number
-  readonly numbers: Float64Array
-}
+type Part = (typeof parts)[number]
 
 export interface Problem extends LabelledRows {
+  /** Rows with people's labels come first; those after them have a teacher's. */
+  readonly peopleCount: number
   /** Vectors less their mean, at a mean length of one, along the directions of the basis; texts along those of their lexical spaces. */
   readonly read: Readonly<Record<Part, Numbers>>
+  /** Along the directions of the basis, as vectors are; null when they are not known. */
   readonly optionVectors: Float64Array | null
   readonly unseen: ReadonlySet<number>
   readonly space: Space
 }
 
 /** What was done to the engine's vectors and to the texts. */
-export interface Space {
+interface Space {
   readonly centre: Float64Array
   readonly scale: number
   readonly basis: Basis
@@ -57,24 +69,32 @@ type Strength = Readonly<Partial<Record<Part, number>>>
 export interface Candidate {
   readonly reads: "nothing" | "confidence" | "answer" | "vector" | "words" | "vector and words"
   readonly strength: Strength
+  /** What a teacher's label counts beside a person's; absent: it is not learnt from. */
+  readonly teacherWeight?: number
 }
 
-export interface Fitted extends Candidate {
+interface Fitted extends Candidate {
   readonly head: Head
 }
 
-const vectorStrengths: readonly Strength[] = [2, 0.6, 0.2, 0.06, 0.02].map((vector) => ({ vector }))
+/** From what hardly moves to what parts all labelled rows: where words alone know the answer, weak penalties are right. */
+const vectorStrengths: readonly Strength[] = [2, 0.6, 0.2, 0.06, 0.02, 0.006, 0.002].map((vector) => ({
+  vector,
+}))
 /** Where no text has fields. */
-const wordStrengths: readonly Strength[] = [2, 0.6, 0.2, 0.06].map((words) => ({ words }))
+const wordStrengths: readonly Strength[] = [2, 0.6, 0.2, 0.06, 0.02, 0.006, 0.002, 0.0006].map((words) => ({
+  words,
+}))
 const bothStrengths: readonly Strength[] = [
   { vector: 0.6, words: 2 },
   { vector: 0.6, words: 0.6 },
-  { vector: 0.2, words: 6 },
-  { vector: 0.2, words: 2 },
-  { vector: 0.2, words: 0.6 },
   { vector: 0.2, words: 0.2 },
-  { vector: 0.06, words: 2 },
-  { vector: 0.06, words: 0.6 },
+  { vector: 0.2, words: 0.02 },
+  { vector: 0.06, words: 0.06 },
+  { vector: 0.06, words: 0.006 },
+  { vector: 0.02, words: 0.02 },
+  { vector: 0.02, words: 0.006 },
+  { vector: 0.006, words: 0.002 },
 ]
 /** Where texts have them: a rule of an organization is often about these alone. */
 const fieldStrengths: readonly Strength[] = [
@@ -82,13 +102,20 @@ const fieldStrengths: readonly Strength[] = [
   { fields: 0.2 },
   { words: 0.2, fields: 0.06 },
   { words: 0.06, fields: 0.02 },
+  { words: 0.02, fields: 0.006 },
+  { words: 0.006, fields: 0.002 },
+  { words: 0.0006 },
 ]
 const allStrengths: readonly Strength[] = [
   { vector: 0.6, words: 0.6, fields: 0.2 },
   { vector: 0.2, words: 0.2, fields: 0.06 },
   { vector: 0.06, words: 0.2, fields: 0.02 },
   { vector: 0.02, words: 0.06, fields: 0.02 },
+  { vector: 0.02, words: 0.02, fields: 0.006 },
+  { vector: 0.06, words: 0.006, fields: 0.002 },
 ]
+/** What a teacher's label may count beside a person's: cross-validation against people's labels weighs these, and none at all. */
+const teacherWeights = [1, 0.3] as const
 /** With more rows the strength matters less, and each fit takes longer. */
 const MANY_ROWS = 1_000
 
@@ -96,13 +123,17 @@ const MANY_ROWS = 1_000
 const few = (strengths: readonly Strength[]): readonly Strength[] => strengths.filter((_, at) => at % 2 === 1)
 
 /** From the model's own answer up. Within what is read the strongest comes first: each fit starts from the one before. */
-export function candidatesOf({ read, labels }: Pick<Problem, "read" | "labels">): Candidate[] {
+export function candidatesOf({
+  read,
+  labels,
+  peopleCount,
+}: Pick<Problem, "read" | "labels" | "peopleCount">): Candidate[] {
   const hasFields = read.fields.size > 0
   const canRead = ({ strength }: Candidate): boolean =>
     parts.every((part) => strength[part] === undefined || read[part].size > 0)
   const of = (reads: Candidate["reads"], strengths: readonly Strength[]): Candidate[] =>
     (labels.length > MANY_ROWS ? few(strengths) : strengths).map((strength) => ({ reads, strength }))
-  return [
+  const own = [
     { reads: "nothing", strength: {} } as const,
     { reads: "confidence", strength: {} } as const,
     { reads: "answer", strength: {} } as const,
@@ -110,6 +141,18 @@ export function candidatesOf({ read, labels }: Pick<Problem, "read" | "labels">)
     ...of("words", hasFields ? fieldStrengths : wordStrengths),
     ...of("vector and words", hasFields ? allStrengths : bothStrengths),
   ].filter(canRead)
+  if (peopleCount === labels.length) return own
+  // How sure the model may be is for people to say: a teacher is wrong now and then.
+  const taught = [
+    { reads: "answer", strength: {} } as const,
+    ...of("vector", few(vectorStrengths)),
+    ...of("words", hasFields ? fieldStrengths : few(wordStrengths)),
+    ...of("vector and words", hasFields ? allStrengths : few(bothStrengths)),
+  ].filter(canRead)
+  return [
+    ...own,
+    ...teacherWeights.flatMap((teacherWeight) => taught.map((one) => ({ ...one, teacherWeight }))),
+  ]
 }
 
 export function problemOf(question: TaughtQuestion, rows: readonly TaughtRow[], random: Random): Problem {
@@ -124,16 +167,16 @@ export function problemOf(question: TaughtQuestion, rows: readonly TaughtRow[], 
   const words = lexicalSpaceOf(texts, ["word", "character"])
   const fields = lexiconOf(texts, ["field"])
   const labelled = labelledOf(question, rows)
-  const seen = new Set(labelled.labels)
   return {
     ...labelled,
+    peopleCount: rows.filter(({ isTeacher }) => !isTeacher).length,
     read: {
       vector: { size: directionCount(basis), numbers: project(basis, vectors) },
       words: { size: words.space.landmarks.length, numbers: words.rows },
       fields: { size: fields.rarities.length, numbers: denseRows(fields, texts) },
     },
     optionVectors: options && project(basis, options),
-    unseen: new Set([...question.options.keys()].filter((option) => !seen.has(option))),
+    unseen: unseenOf(labelled),
     space: {
       centre,
       scale,
@@ -148,13 +191,14 @@ export function problemOf(question: TaughtQuestion, rows: readonly TaughtRow[], 
 export function problemLike(problem: Problem, question: TaughtQuestion, rows: readonly TaughtRow[]): Problem {
   const { centre, scale, basis, words, fields } = problem.space
   const vectors = new Float64Array(rows.length * basis.size)
-  for (const [at, vector] of vectorsOf(rows).entries())
-    for (const [index, value] of vector.entries())
-      vectors[at * basis.size + index] = (value - (centre[index] ?? 0)) / scale
+  for (const [row, vector] of vectorsOf(rows).entries())
+    for (let at = 0; at < basis.size; at++)
+      vectors[row * basis.size + at] = ((vector[at] ?? 0) - (centre[at] ?? 0)) / scale
   const texts = rows.map(({ text }) => featuresOf(text))
   return {
     ...problem,
     ...labelledOf(question, rows),
+    peopleCount: rows.length,
     read: {
       vector: { ...problem.read.vector, numbers: project(basis, vectors) },
       words: { ...problem.read.words, numbers: projectTexts(words, texts) },
@@ -189,25 +233,26 @@ function centred(
 ): { centre: Float64Array; scale: number; vectors: Float64Array } {
   const centre = meanVector(rows, size)
   const vectors = new Float64Array(rows.length * size)
+  for (const [at, row] of rows.entries()) vectors.set(row, at * size)
   let squares = 0
-  for (const [at, row] of rows.entries())
-    for (const [index, value] of row.entries()) {
-      const away = value - (centre[index] ?? 0)
-      vectors[at * size + index] = away
-      squares += away * away
-    }
+  for (let at = 0; at < vectors.length; at++) {
+    const away = (vectors[at] ?? 0) - (centre[at % size] ?? 0)
+    vectors[at] = away
+    squares += away * away
+  }
   // Vectors that are all the same have no length left.
   const scale = Math.sqrt(squares / rows.length) || 1
-  return { centre, scale, vectors: vectors.map((value) => value / scale) }
+  for (let at = 0; at < vectors.length; at++) vectors[at] = (vectors[at] ?? 0) / scale
+  return { centre, scale, vectors }
 }
 
 function meanVector(rows: readonly Float32Array[], size: number): Float64Array {
   const sum = new Float64Array(size)
-  for (const row of rows) for (const [index, value] of row.entries()) sum[index] = (sum[index] ?? 0) + value
+  for (const row of rows) for (let at = 0; at < size; at++) sum[at] = (sum[at] ?? 0) + (row[at] ?? 0)
   return sum.map((value) => value / rows.length)
 }
 
-export const marginCountOf = ({ kind, optionCount }: { kind: QuestionKind; optionCount: number }): number =>
+const marginCountOf = ({ kind, optionCount }: { kind: QuestionKind; optionCount: number }): number =>
   kind === "predicate" ? 1 : optionCount
 
 /** The problem of some of the rows. */
@@ -221,6 +266,7 @@ export function pickRows(problem: Problem, rows: Int32Array): Problem {
   const pickNumbers = ({ size, numbers }: Numbers): Numbers => ({ size, numbers: pick(numbers, size) })
   return {
     ...problem,
+    peopleCount: rows.filter((row) => row < problem.peopleCount).length,
     labels: rows.map((row) => problem.labels[row] ?? 0),
     margins: pick(problem.margins, marginCountOf(problem)),
     read: {
@@ -231,49 +277,142 @@ export function pickRows(problem: Problem, rows: Int32Array): Problem {
   }
 }
 
+function unseenOf({ labels, optionCount }: Pick<LabelledRows, "labels" | "optionCount">): Set<number> {
+  const seen = new Set(labels)
+  return new Set([...Array(optionCount).keys()].filter((option) => !seen.has(option)))
+}
+
+/** Rows by their place, and all those with a teacher's label. */
+export const withTeacher = ({ labels, peopleCount }: Problem, rows: Int32Array): Int32Array =>
+  Int32Array.from([...rows, ...[...labels.keys()].slice(peopleCount)])
+
+/** The rows with people's labels alone. An option that only a teacher has named is unseen there. */
+export function peopleOf(problem: Problem): Problem {
+  if (problem.peopleCount === problem.labels.length) return problem
+  const people = pickRows(
+    problem,
+    Int32Array.from({ length: problem.peopleCount }, (_, row) => row),
+  )
+  return { ...people, unseen: unseenOf(people) }
+}
+
 export interface PathOptions {
   readonly pace: () => Promise<void>
   /** Told after each candidate. */
   readonly onFitted: () => void
 }
 
-/** Fits every candidate, in order. */
+/** Fits every candidate, in order; those that weigh a teacher's labels alike follow each other. */
 export async function fitCandidates(
+  problem: Problem,
+  candidates: readonly Candidate[],
+  options: PathOptions,
+): Promise<Fitted[]> {
+  const fitted: Fitted[] = []
+  for (const [weight, own] of Map.groupBy(candidates, ({ teacherWeight = 0 }) => teacherWeight))
+    fitted.push(...(await fitPath(weight > 0 ? problem : peopleOf(problem), own, options)))
+  return fitted
+}
+
+async function fitPath(
   problem: Problem,
   candidates: readonly Candidate[],
   { pace, onFitted }: PathOptions,
 ): Promise<Fitted[]> {
   const fitted: Fitted[] = []
-  const relevance = fieldRelevance(problem)
-  let before: { reads: string; rows: HeadRows; parameters: Float64Array } | null = null
+  const penalised = penalisedParts(problem)
+  const similarities = similaritiesOf(problem)
+  let before: Fit | null = null
   for (const candidate of candidates) {
-    const reads = `${candidate.reads}: ${readParts(candidate).join(", ")}`
-    const rows: HeadRows = before?.reads === reads ? before.rows : headRowsOf(problem, candidate)
-    const start: Float64Array = before?.reads === reads ? before.parameters : headParameters(rows)
-    const parameters =
-      candidate.reads === "nothing"
-        ? start
-        : await fitHead(rows, { penalties: penaltiesOf(problem, candidate, relevance), start, pace })
-    before = { reads, rows, parameters }
-    fitted.push({ ...candidate, head: headOf(rows, parameters) })
+    const coordinates = coordinatesOf(
+      readParts(candidate).map((part) => penalised(part, candidate.strength[part] ?? 1)),
+      problem.labels.length,
+    )
+    const rows = headRowsOf(problem, candidate, { ...coordinates, similarities })
+    const start: Float64Array =
+      before && readsAlike(before.candidate, candidate) ? restart(coordinates, before) : headParameters(rows)
+    const parameters: Float64Array = candidate.reads === "nothing" ? start : await fitHead(rows, start, pace)
+    before = { candidate, rows, coordinates, parameters }
+    fitted.push({ ...candidate, head: headOf(problem, before) })
     onFitted()
   }
   return fitted
 }
 
-function headRowsOf(problem: Problem, candidate: Candidate): HeadRows {
-  const { kind, optionCount, labels, optionVectors, unseen, read } = problem
-  const readsVector = candidate.strength.vector !== undefined
+interface Fit {
+  readonly candidate: Candidate
+  readonly rows: HeadRows
+  readonly coordinates: Coordinates
+  readonly parameters: Float64Array
+}
+
+const readsAlike = (a: Candidate, b: Candidate): boolean =>
+  a.reads === b.reads && readParts(a).join() === readParts(b).join()
+
+/** From where a fit with another strength has ended. */
+function restart(coordinates: Coordinates, before: Fit): Float64Array {
+  const { shared, weights } = splitParameters(before.rows, before.parameters)
+  return joinParameters({ shared, weights: coordinates.fromWeights(before.coordinates.toWeights(weights)) })
+}
+
+/** What options share of the weights is added to them: applying a head needs neither their vectors nor their order. */
+function headOf({ optionCount, optionVectors, read }: Problem, fit: Fit): Head {
+  const { shared, weights } = splitParameters(fit.rows, fit.parameters)
+  const [priorWeight = 1, similarity = 0] = shared
+  const own = optionWeights(optionCount, fit.rows.isOrdered, fit.coordinates.toWeights(weights))
+  const width = own.length / optionCount
+  // The vector is the first of what is read.
+  if (fit.rows.similarities && optionVectors)
+    for (let option = 0; option < optionCount; option++)
+      addScaled(
+        own.subarray(option * width),
+        optionVectors.subarray(option * read.vector.size, (option + 1) * read.vector.size),
+        similarity,
+      )
+  return { priorWeight, biases: shared.slice(2), weights: own }
+}
+
+function headRowsOf(
+  problem: Problem,
+  candidate: Candidate,
+  { size, numbers, similarities }: Pick<HeadRows, "size" | "numbers" | "similarities">,
+): HeadRows {
+  const { kind, optionCount, labels, peopleCount, unseen } = problem
+  const { teacherWeight = 0 } = candidate
   return {
     optionCount,
+    size,
+    numbers,
     labels,
+    rowWeights:
+      peopleCount < labels.length
+        ? Float64Array.from(labels, (_, row) => (row < peopleCount ? 1 : teacherWeight))
+        : null,
     unseen,
     hasBiases: candidate.reads !== "confidence",
     isOrdered: kind === "score",
     logits: modelLogits(problem),
-    optionVectors: readsVector ? optionVectors : null,
-    vectorSize: readsVector ? read.vector.size : 0,
-    ...numbersOf(problem, candidate),
+    similarities: candidate.strength.vector === undefined ? null : similarities,
+  }
+}
+
+/** Of each row's vector with each option's; null where either has none. */
+function similaritiesOf({ labels, optionCount, optionVectors, read }: Problem): Float64Array | null {
+  const { size, numbers } = read.vector
+  if (!optionVectors || size === 0) return null
+  const similarities = new Float64Array(labels.length * optionCount)
+  addProducts({ left: numbers, right: optionVectors, rows: labels.length, size }, similarities)
+  return similarities
+}
+
+/** Parts of the problem with their penalties; the products of their rows are made once for all strengths. */
+function penalisedParts(problem: Problem): (part: Part, strength: number) => PenalisedNumbers {
+  const made: Partial<Record<Part, Float64Array>> = {}
+  const relevance = { vector: null, words: null, fields: fieldRelevance(problem) }
+  return (part, strength) => {
+    const own = problem.read[part]
+    const products = (): Float64Array => (made[part] ??= productsOf(own, relevance[part]))
+    return { ...own, strength, relevance: relevance[part], products }
   }
 }
 
@@ -294,17 +433,6 @@ function numbersOf({ labels, read }: Problem, candidate: Candidate): Numbers {
   return { size, numbers }
 }
 
-function penaltiesOf({ read }: Problem, candidate: Candidate, relevance: readonly number[]): Float64Array {
-  return Float64Array.from(
-    readParts(candidate).flatMap((part) =>
-      Array.from({ length: read[part].size }, (_, at) => {
-        const strength = candidate.strength[part] ?? 0
-        return part === "fields" ? strength / (relevance[at] ?? 1) : strength
-      }),
-    ),
-  )
-}
-
 /** Bounds of what few rows may say of it. */
 const RELEVANCE_MIN = 0.1
 const RELEVANCE_MAX = 10
@@ -321,9 +449,10 @@ function fieldRelevance({ labels, optionCount, read, space }: Problem): number[]
   for (const columns of byName.values()) {
     // The last line counts rows that have none of the values.
     const counts = new Float64Array((columns.length + 1) * optionCount)
-    for (const [row, label] of labels.entries()) {
-      const found = columns.findIndex((column) => numbers[row * size + column] !== 0)
-      const line = found < 0 ? columns.length : found
+    for (let row = 0; row < labels.length; row++) {
+      const label = labels[row] ?? 0
+      let line = 0
+      while (line < columns.length && numbers[row * size + (columns[line] ?? 0)] === 0) line++
       counts[line * optionCount + label] = (counts[line * optionCount + label] ?? 0) + 1
     }
     const { statistic, lines } = gStatistic(counts, optionCount)
@@ -401,7 +530,7 @@ export function mixed(
 }
 
 function addScaled(into: Float64Array, from: Float64Array, factor: number): void {
-  for (const [at, value] of from.entries()) into[at] = (into[at] ?? 0) + factor * value
+  for (let at = 0; at < from.length; at++) into[at] = (into[at] ?? 0) + factor * (from[at] ?? 0)
 }
 
 /** The logarithm of each option's probability, row after row. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { binomialAtMost, shareAtMost } from "./binomial.ts"
+import { binomialAtMost, shareAtMost } from "./figures.ts"
 import { type JudgedAnswer, choosePromise, riskCoverage } from "./promise.ts"
 import { seededRandom } from "./random.ts"
 

@@ -7,8 +7,8 @@
  * rejected hypothesis is true, which is the probability of a promise that does not hold, is at most 1 - confidence. A threshold is not tested
  * where the answers' own confidences leave room for more than half of the mistakes that are allowed: what passes there passed by luck.
  */
-import { percentText } from "../percent.ts"
-import { binomialAtMost, shareAtMost } from "./binomial.ts"
+import { percentText } from "../evaluation.ts"
+import { binomialAtMost, shareAtMost } from "./figures.ts"
 
 export interface JudgedAnswer {
   /** Probability of the answer that was given. */
@@ -37,7 +37,7 @@ export interface PromiseOutcome {
   readonly sentence: string
 }
 
-export interface RiskPoint {
+interface RiskPoint {
   readonly threshold: number
   readonly coverage: number
   /** Share of wrong answers among those of at least the threshold. */

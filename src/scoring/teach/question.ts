@@ -1,6 +1,4 @@
-/** What teaching is given: a question, and rows of evidence that a person has labelled. */
-import { createHash } from "node:crypto"
-
+/** What teaching is given: a question, and rows of evidence that a person has labelled, or another model in their place. */
 export type QuestionKind = "predicate" | "choice" | "score"
 
 export interface TaughtQuestion {
@@ -29,6 +27,8 @@ export interface TaughtRow {
   readonly vector: Float32Array | null
   /** Index in `options`; 0 is the yes of a predicate, 1 its no. */
   readonly label: number
+  /** The label is the answer of another model: it is learnt from as far as people's labels bear it out, and judges nothing. */
+  readonly isTeacher?: boolean
 }
 
 /**
@@ -44,33 +44,23 @@ export class TeachRefusal extends Error {
   override readonly name = "TeachRefusal"
 }
 
-/** White space around a text does not make it another example. */
-export const rowHash = (evidence: string): string =>
-  createHash("sha256").update(evidence.trim()).digest("hex")
-
 /** One of three rows is held out. The hash decides, so that more rows never move a row to the other side. */
 export const splitOf = (hash: string): Split =>
   Number.parseInt(hash.slice(0, 8), 16) % 3 === 0 ? "held_out" : "train"
-
-/** Changes when a row or a label does, whatever the order of the rows. */
-export function hashExamples(rows: readonly Pick<TaughtRow, "hash" | "label">[]): string {
-  const lines = rows.map(({ hash, label }) => `${hash} ${label}\n`).toSorted()
-  return createHash("sha256").update(lines.join("")).digest("hex")
-}
 
 /** Throws TeachRefusal. */
 export function checkRows(question: TaughtQuestion, rows: readonly TaughtRow[]): void {
   const { kind, options, optionVectors, emptyMargins } = question
   const marginCount = kind === "predicate" ? 1 : options.length
-  const train = rows.filter(({ split }) => split === "train")
+  const train = rows.filter(({ split, isTeacher }) => split === "train" && !isTeacher)
   const vectorSize = train[0]?.vector?.length ?? 0
   if (train.length < 2)
     throw new TeachRefusal(`Cannot teach from ${train.length} training rows: at least 2 are needed`)
   const stageCount = train[0]?.later?.length ?? 0
-  for (const [index, { label, margins, later = [], vector }] of rows.entries()) {
+  for (const [index, { label, margins, later = [], vector, isTeacher }] of rows.entries()) {
     if (options[label] === undefined)
       throw new TeachRefusal(`Cannot teach from row ${index + 1}: its label is not one of the options`)
-    if (later.length !== stageCount)
+    if (later.length !== stageCount && !isTeacher)
       throw new TeachRefusal(`Cannot teach from row ${index + 1}: a stage did not answer it`)
     if (
       [margins, ...later].some((own) => own.length !== marginCount || !Array.from(own).every(Number.isFinite))

@@ -63,7 +63,7 @@ export interface RuledRow extends TaughtRow {
   readonly met: readonly boolean[]
 }
 
-export interface WeighedRows {
+interface WeighedRows {
   /** With votes in their margins, weighed without the labels of each row's fold: what is fitted to them sees no label twice. */
   readonly rows: readonly TaughtRow[]
   readonly rules: readonly WeighedRule[]
@@ -76,7 +76,8 @@ export async function weighRules(
   pace: () => Promise<void>,
 ): Promise<WeighedRows> {
   const ordered = rows.toSorted((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.label - b.label))
-  const learnt = ordered.filter(({ split }) => split === "train")
+  const isLearnt = ({ split, isTeacher }: RuledRow): boolean => split === "train" && !isTeacher
+  const learnt = ordered.filter(isLearnt)
   const all = await fitWeights(kind, rules, learnt, pace)
   const vote = (row: RuledRow, weights: ArrayLike<number>): TaughtRow => {
     const votes = votesOf(rules, weights, row.met)
@@ -88,7 +89,7 @@ export async function weighRules(
     }
   }
   const labels = Int32Array.from(learnt, ({ label }) => label)
-  const voted: TaughtRow[] = ordered.filter(({ split }) => split !== "train").map((row) => vote(row, all))
+  const voted: TaughtRow[] = ordered.filter((row) => !isLearnt(row)).map((row) => vote(row, all))
   for (const fold of dealFolds(labels, Math.min(FOLDS, learnt.length), seededRandom(1))) {
     const own = new Set(fold)
     const others = learnt.filter((_, at) => !own.has(at))

@@ -3,14 +3,8 @@ import { readChoice, readPredicate } from "../answers.ts"
 import { answerConfidence, loadArtefact } from "./apply.ts"
 import type { TaughtArtefact } from "./artefact.ts"
 import { featuresLater } from "./features.ts"
-import {
-  type QuestionKind,
-  type TaughtQuestion,
-  type TaughtRow,
-  TeachRefusal,
-  rowHash,
-  splitOf,
-} from "./question.ts"
+import { type QuestionKind, type TaughtQuestion, type TaughtRow, TeachRefusal, splitOf } from "./question.ts"
+import { rowHash } from "./row-hash.ts"
 import { seededRandom } from "./random.ts"
 import { teach } from "./teach.ts"
 
@@ -225,6 +219,59 @@ test("held-out rows change no number that is fitted", async () => {
   expect(second?.parameters).toEqual(first?.parameters)
   expect(second?.heldOut).not.toEqual(first?.heldOut)
   expect(second?.examplesHash).not.toBe(first?.examplesHash)
+})
+
+/** Rows that a teacher has labelled, wrong in so many of a hundred. */
+const taughtRows = (rows: readonly TaughtRow[], wrongOf100: number, optionCount: number): TaughtRow[] =>
+  rows.map((row, at) => ({
+    ...row,
+    split: "train",
+    isTeacher: true,
+    label: (row.label + ((at * 37) % 100 < wrongOf100 ? 1 : 0)) % optionCount,
+  }))
+
+const hard = { ...choice, marginSignal: 0.3, vectorSignal: 0.25 } as const
+const people = makeRows({ ...hard, rows: 40 }).map((row) => ({ ...row, split: "train" as const }))
+const unlabelled = makeRows({ ...hard, rows: 400, seed: 21 })
+const untouched = makeRows({ ...hard, rows: 500, seed: 22 })
+
+const figuresBefore = ({ crossValidated: { before } }: TaughtArtefact) => [
+  before.rows,
+  before.accuracy,
+  before.brier,
+]
+
+test("answers of a good teacher are learnt from beside people's labels, and judge nothing", async () => {
+  const alone = await teach(questionOf("choice", 4), people, options)
+  const both = await teach(questionOf("choice", 4), [...people, ...taughtRows(unlabelled, 10, 4)], options)
+  expect(alone.teacher).toBeUndefined()
+  expect(both.teacher?.rows).toBe(400)
+  expect(both.teacher?.weight).toBeGreaterThan(0.1)
+  expect(accuracyOf(both, untouched)).toBeGreaterThan(accuracyOf(alone, untouched) + 0.02)
+  expect(both.rows).toEqual(alone.rows)
+  expect(figuresBefore(both)).toEqual(figuresBefore(alone))
+  expect(both.heldOutAnswers).toHaveLength(40)
+  expect(both.learning?.at(-1)?.rows).toBe(40)
+})
+
+test("a teacher that knows nothing is not believed", async () => {
+  const random = seededRandom(5)
+  const blind = unlabelled.map((row): TaughtRow => ({
+    ...row,
+    split: "train",
+    isTeacher: true,
+    label: Math.floor(random() * 4),
+  }))
+  const alone = await teach(questionOf("choice", 4), people, options)
+  const both = await teach(questionOf("choice", 4), [...people, ...blind], options)
+  expect(both.teacher?.weight).toBeLessThan(0.01)
+  // Its texts alone are learnt from: which words are rare.
+  expect(accuracyOf(both, untouched)).toBeGreaterThan(accuracyOf(alone, untouched) - 0.06)
+})
+
+test("a teacher's answers alone teach nothing", async () => {
+  const work = teach(questionOf("choice", 4), taughtRows(unlabelled, 0, 4), options)
+  await expect(work).rejects.toThrow(TeachRefusal)
 })
 
 test("progress rises to one", async () => {

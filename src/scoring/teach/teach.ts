@@ -33,22 +33,18 @@ import {
   fitCandidates,
   mixed,
   modelLogits,
+  peopleOf,
   predict,
   problemLike,
   problemOf,
 } from "./problem.ts"
 import type { JudgedAnswer } from "./promise.ts"
-import {
-  type QuestionKind,
-  type TaughtQuestion,
-  type TaughtRow,
-  checkRows,
-  hashExamples,
-} from "./question.ts"
+import { type QuestionKind, type TaughtQuestion, type TaughtRow, checkRows } from "./question.ts"
+import { hashExamples } from "./row-hash.ts"
 import { type Random, seededRandom } from "./random.ts"
-import { type StageLogs, type StagedRow, laterLogs, stagedRows } from "./cascade-rows.ts"
+import { laterLogs, type StagedRow, stagedRows, type StageLogs } from "./cascade.ts"
 
-export interface TeachOptions {
+interface TeachOptions {
   /** Of the engine that gave margins and vectors. */
   readonly modelVersion: string
   /** The same rows and seed give the same artefact. */
@@ -84,23 +80,27 @@ export async function teachStages(
 ): Promise<StagedTeaching> {
   checkRows(question, allRows)
   const rows = allRows.toSorted((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.label - b.label))
-  const train = rows.filter(({ split }) => split === "train")
-  const heldOutRows = rows.filter(({ split }) => split === "held_out")
+  const train = rows.filter(({ split, isTeacher }) => split === "train" && !isTeacher)
+  const heldOutRows = rows.filter(({ split, isTeacher }) => split === "held_out" && !isTeacher)
+  const teacherRows = rows.filter(({ isTeacher }) => isTeacher)
   const random = seededRandom(seed)
-  const problem = problemOf(question, train, random)
+  const problem = problemOf(question, [...train, ...teacherRows], random)
+  const judged = peopleOf(problem)
   const candidates = candidatesOf(problem)
   const pace = pacer(signal)
+  const foldCount = Math.min(train.length, foldCountOf(problem.labels.length))
   const path = {
     pace,
-    onFitted: stepper((foldCountOf(train.length) + 1) * candidates.length, onProgress),
+    onFitted: stepper((foldCount + 1) * candidates.length, onProgress),
   }
   const validation = await crossValidate(problem, candidates, { ...path, random })
   const fitted = await fitCandidates(problem, candidates, path)
   const taught = mixed(problem, fitted, validation.weights)
   const heldOut = heldOutRows.length === 0 ? null : problemLike(problem, question, heldOutRows)
-  const crossValidated = compare(problem, validation.crossFitted, random)
+  const crossValidated = compare(judged, validation.crossFitted, random)
   const after = heldOut && predict(heldOut, taught)
   const forms = formScores(candidates, validation)
+  const people = [...train, ...heldOutRows]
   const artefact: TaughtArtefact = {
     version: 2,
     kind: question.kind,
@@ -110,13 +110,16 @@ export async function teachStages(
     seed,
     examplesHash: hashExamples(rows),
     rows: { train: train.length, heldOut: heldOutRows.length },
+    ...(teacherRows.length > 0
+      ? { teacher: { rows: teacherRows.length, weight: teacherWeightOf(candidates, validation) } }
+      : {}),
     form: forms.reduce((most, one) => ((one.weight ?? 0) > (most.weight ?? 0) ? one : most)).form,
     parameters: parametersOf(problem, taught),
     forms,
     crossValidated,
     heldOut: heldOut && after && compare(heldOut, after, random),
-    baselines: baselinesOf(question, rows, crossValidated.after.accuracy),
-    heldOutAnswers: heldOut && after ? answersOf(heldOut, after) : answersOf(problem, validation.crossFitted),
+    baselines: baselinesOf(question, people, crossValidated.after.accuracy),
+    heldOutAnswers: heldOut && after ? answersOf(heldOut, after) : answersOf(judged, validation.crossFitted),
     learning: await learningCurve(problem, {
       candidates,
       weights: validation.weights,
@@ -124,9 +127,9 @@ export async function teachStages(
       pace,
       seed,
     }),
-    notes: notesOf(question, train),
+    notes: notesOf(question, [...train, ...teacherRows]),
   }
-  const blended = await blendStages(problem, train, validation.crossFitted, random, pace)
+  const blended = await blendStages(judged, train, validation.crossFitted, random, pace)
   const heldOutLogs = heldOut && after && laterAnswers(heldOut, heldOutRows, after, blended.blends)
   const staged = [
     ...stagedRows(train, problem.optionCount, blended.logs),
@@ -309,6 +312,9 @@ function formScores(candidates: readonly Candidate[], { losses, weights }: Cross
     return best ? [{ ...best, weight }] : []
   })
 }
+
+const teacherWeightOf = (candidates: readonly Candidate[], { weights }: CrossValidation): number =>
+  candidates.reduce((sum, { teacherWeight = 0 }, at) => sum + (weights[at] ?? 0) * teacherWeight, 0)
 
 function baselinesOf(
   { kind, options, emptyMargins }: TaughtQuestion,

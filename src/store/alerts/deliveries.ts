@@ -1,6 +1,21 @@
 /** Deliveries of events to webhooks and by e-mail: a queue whose rows gateways claim under leases. */
-import type { Page, PageRequest } from "../pages.ts"
-import { type RowOf, integer, oneOf, table, text, timestamp } from "../rows.ts"
+import { webhookFormats } from "../../contract/alerts/webhooks.ts"
+import { resourceTable } from "../resources.ts"
+import {
+  bigint,
+  boolean,
+  integer,
+  oneOf,
+  row,
+  type RowOf,
+  table,
+  text,
+  timestamp,
+  run,
+  fragment,
+  runCounted,
+} from "../rows.ts"
+import { type Page, type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
@@ -45,72 +60,56 @@ export async function insertDelivery(sql: Sql, delivery: NewDelivery, pendingMax
   })
 }
 
-export function countPending(sql: Sql, organizationId: string): Promise<number> {
-  return Delivery.count(sql, "organization_id = $1 AND state = 'pending'", [organizationId])
-}
+export const countPending = (sql: Sql, organizationId: string) =>
+  Delivery.count(sql)`organization_id = ${organizationId} AND state = 'pending'`
 
-export function findDelivery(sql: Sql, webhookId: string, id: string): Promise<Delivery | null> {
-  return Delivery.find(sql, "webhook_id = $1 AND id = $2", [webhookId, id])
-}
+export const findDelivery = (sql: Sql, webhookId: string, id: string) =>
+  Delivery.find(sql)`webhook_id = ${webhookId} AND id = ${id}`
 
 export async function pageDeliveries(
   sql: Sql,
   webhookId: string,
   page: PageRequest & { readonly state?: string | undefined },
 ): Promise<Page<Delivery>> {
-  const text = "SELECT * FROM deliveries WHERE webhook_id = $1 AND ($2::text IS NULL OR state = $2)"
-  return Delivery.page(sql, { text, values: [webhookId, page.state ?? null] }, page)
+  const { state = null } = page
+  return Delivery.page(sql, page)`SELECT * FROM deliveries
+    WHERE webhook_id = ${webhookId} AND (${state}::text IS NULL OR state = ${state})`
 }
 
 export function listDeliveriesOfEvents(sql: Sql, eventIds: readonly string[]): Promise<Delivery[]> {
   if (eventIds.length === 0) return Promise.resolve([])
-  return Delivery.list(sql, "event_id = ANY($1::text[]) ORDER BY id", [eventIds])
+  return Delivery.list(sql)`event_id = ANY(${eventIds}::text[]) ORDER BY id`
 }
 
 /** Due now, with all its tries before it. One that a gateway is sending stays with it and is due again after. */
-export function requeueDelivery(
-  sql: Sql,
-  webhookId: string,
-  id: string,
-  now: Date,
-): Promise<Delivery | null> {
-  return Delivery.first(
-    sql,
-    `UPDATE deliveries SET state = 'pending', tries = 0, next_attempt_at = $3
-     WHERE webhook_id = $1 AND id = $2 RETURNING *`,
-    [webhookId, id, now],
-  )
-}
+export const requeueDelivery = (sql: Sql, webhookId: string, id: string, now: Date) =>
+  Delivery.first(sql)`UPDATE deliveries SET state = 'pending', tries = 0, next_attempt_at = ${now}
+    WHERE webhook_id = ${webhookId} AND id = ${id} RETURNING *`
 
-export async function cancelDeliveries(sql: Sql, webhookId: string): Promise<void> {
-  await sql.query(
-    `UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, leased_until = NULL
-     WHERE webhook_id = $1 AND state = 'pending'`,
-    [webhookId],
-  )
-}
+export const cancelDeliveries = (sql: Sql, webhookId: string) =>
+  run(sql)`UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, leased_until = NULL
+    WHERE webhook_id = ${webhookId} AND state = 'pending'`
 
-const due = "state = 'pending' AND next_attempt_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)"
+const dueAt = (now: Date) =>
+  fragment`state = 'pending' AND next_attempt_at <= ${now} AND (leased_until IS NULL
+    OR leased_until <= ${now})`
 
 /** Organizations with deliveries that are due. */
 export function listDeliveringOrganizations(sql: Sql, now: Date): Promise<string[]> {
-  return listOrganizations(sql, `deliveries WHERE ${due}`, [now])
+  return listOrganizations(sql, fragment`deliveries WHERE ${dueAt(now)}`)
 }
 
 /** One that is due, first those that were never tried; `withRetries` says whether others may follow them. */
-export function claimDelivery(
+export const claimDelivery = (
   sql: Sql,
   organizationId: string,
   { now, until, withRetries }: Lease & { readonly withRetries: boolean },
-): Promise<Delivery | null> {
-  return Delivery.first(
-    sql,
-    `UPDATE deliveries SET attempts = attempts + 1, tries = tries + 1, leased_until = $2, last_attempt_at = $1
-     WHERE id = (SELECT id FROM deliveries WHERE organization_id = $3 AND (tries = 0 OR $4) AND ${due}
-       ORDER BY tries > 0, next_attempt_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
-    [now, until, organizationId, withRetries],
-  )
-}
+) =>
+  Delivery.first(sql)`UPDATE deliveries SET attempts = attempts + 1, tries = tries + 1,
+      leased_until = ${until}, last_attempt_at = ${now}
+    WHERE id = (SELECT id FROM deliveries
+    WHERE organization_id = ${organizationId} AND (tries = 0 OR ${withRetries}) AND ${dueAt(now)}
+      ORDER BY tries > 0, next_attempt_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`
 
 export interface AttemptEnd {
   readonly state: Delivery["state"]
@@ -122,33 +121,64 @@ export interface AttemptEnd {
 }
 
 /** Answers false when another claim has the row, it was cancelled, or it is gone. */
-export async function endAttempt(sql: Sql, delivery: Delivery, end: AttemptEnd): Promise<boolean> {
-  const rows = await sql.query(
-    `UPDATE deliveries SET status = $3, duration_ms = $4, error = $5, leased_until = NULL,
-       -- Asked for again while it was under way: it is due once more.
-       state = CASE WHEN tries = 0 THEN 'pending' ELSE $6 END,
-       next_attempt_at = CASE WHEN tries = 0 THEN next_attempt_at ELSE $7::timestamptz END
-     WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING id`,
-    [delivery.id, delivery.attempts, end.status, end.durationMs, end.error, end.state, end.nextAttemptAt],
-  )
-  return rows.length > 0
-}
+export const endAttempt = async (sql: Sql, delivery: Delivery, end: AttemptEnd) =>
+  (await runCounted(sql)`UPDATE deliveries SET status = ${end.status}, duration_ms = ${end.durationMs},
+      error = ${end.error}, leased_until = NULL,
+      -- Asked for again while it was under way: it is due once more.
+      state = CASE WHEN tries = 0 THEN 'pending' ELSE ${end.state} END,
+      next_attempt_at = CASE WHEN tries = 0 THEN next_attempt_at ELSE ${end.nextAttemptAt}::timestamptz END
+    WHERE id = ${delivery.id} AND attempts = ${delivery.attempts} AND state = 'pending' RETURNING id`) > 0
 
 /** For a gateway that stops: another tries it at once. */
-export async function returnDelivery(sql: Sql, delivery: Delivery): Promise<void> {
-  await sql.query(
-    "UPDATE deliveries SET leased_until = NULL WHERE id = $1 AND attempts = $2 AND state = 'pending'",
-    [delivery.id, delivery.attempts],
-  )
-}
+export const returnDelivery = (sql: Sql, delivery: Delivery) =>
+  run(sql)`UPDATE deliveries SET leased_until = NULL
+    WHERE id = ${delivery.id} AND attempts = ${delivery.attempts} AND state = 'pending'`
 
 /** Answers how many were removed. */
-export async function purgeDeliveries(sql: Sql, before: Date, limit: number): Promise<number> {
-  const rows = await sql.query(
-    `DELETE FROM deliveries WHERE id IN
-       (SELECT id FROM deliveries WHERE created_at < $1 AND state <> 'pending' ORDER BY created_at LIMIT $2)
-     RETURNING id`,
-    [before, limit],
-  )
-  return rows.length
-}
+export const purgeDeliveries = (sql: Sql, before: Date, limit: number) =>
+  runCounted(sql)`DELETE FROM deliveries WHERE id IN
+      (SELECT id FROM deliveries WHERE created_at < ${before} AND state <> 'pending'
+      ORDER BY created_at LIMIT ${limit})
+    RETURNING id`
+
+/** Webhooks of organizations. */
+const Webhook = table("webhooks", {
+  id: text,
+  organizationId: text,
+  url: text,
+  description: text,
+  events: text.list(),
+  format: oneOf(...webhookFormats),
+  enabled: boolean,
+  disabledReason: oneOf("gone").nullable(),
+  secret: text,
+  previousSecret: text.nullable(),
+  previousSecretExpiresAt: timestamp.nullable(),
+  createdBy: text.nullable(),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+  version: bigint.withDefault(),
+})
+export type Webhook = RowOf<typeof Webhook>
+
+/** With how its newest delivery went. */
+const ListedWebhook = row({
+  ...Webhook.columns,
+  lastState: oneOf("pending", "succeeded", "failed", "cancelled").nullable(),
+  lastStatus: integer.nullable(),
+  lastAt: timestamp.nullable(),
+})
+export type ListedWebhook = RowOf<typeof ListedWebhook>
+
+export const webhooks = resourceTable({
+  table: Webhook,
+  listed: ListedWebhook,
+  select: `SELECT t.*, d.state AS last_state, d.status AS last_status,
+      coalesce(d.last_attempt_at, d.created_at) AS last_at
+    FROM webhooks t LEFT JOIN LATERAL
+      (SELECT * FROM deliveries WHERE webhook_id = t.id ORDER BY id DESC LIMIT 1) d ON true`,
+})
+
+/** Those of the ids that the organization has. */
+export const listWebhooksById = (sql: Sql, organizationId: string, ids: readonly string[]) =>
+  Webhook.list(sql)`organization_id = ${organizationId} AND id = ANY(${ids}::text[])`

@@ -8,9 +8,7 @@ import {
   alertStates,
 } from "../../contract/alerts/rules.ts"
 import { resourceColumns, resourceTable } from "../resources.ts"
-import type { Page, PageRequest } from "../pages.ts"
 import {
-  type RowOf,
   bigint,
   boolean,
   integer,
@@ -18,10 +16,14 @@ import {
   number,
   oneOf,
   row,
+  type RowOf,
   table,
   text,
   timestamp,
+  part,
+  run,
 } from "../rows.ts"
+import { type Page, type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 
 const AlertRule = table("alert_rules", {
@@ -47,14 +49,10 @@ export type AlertRule = RowOf<typeof AlertRule>
 export const alertRules = resourceTable({ table: AlertRule, listed: AlertRule })
 
 /** Those to evaluate, of organizations that exist, by id; `after` is the last of the page before. */
-export async function listEnabledRules(sql: Sql, after: string, limit: number): Promise<AlertRule[]> {
-  return await AlertRule.all(
-    sql,
-    `SELECT r.* FROM alert_rules r JOIN organizations o ON o.id = r.organization_id
-     WHERE r.enabled AND o.deleted_at IS NULL AND r.id > $1 ORDER BY r.id LIMIT $2`,
-    [after, limit],
-  )
-}
+export const listEnabledRules = (sql: Sql, after: string, limit: number) =>
+  AlertRule.all(sql)`SELECT r.* FROM alert_rules r
+    JOIN organizations o ON o.id = r.organization_id
+    WHERE r.enabled AND o.deleted_at IS NULL AND r.id > ${after} ORDER BY r.id LIMIT ${limit}`
 
 export interface Evaluated {
   readonly state: AlertState
@@ -63,14 +61,11 @@ export interface Evaluated {
 }
 
 /** Does not count as a change of the rule: its version stays. */
-export async function noteEvaluation(sql: Sql, rule: AlertRule, found: Evaluated, now: Date): Promise<void> {
-  await sql.query(
-    `UPDATE alert_rules SET state = $2, value = $3, detail = $4, evaluated_at = $5,
-       state_since = CASE WHEN state = $2 THEN state_since ELSE $5 END
-     WHERE id = $1`,
-    [rule.id, found.state, found.value, found.detail, now],
-  )
-}
+export const noteEvaluation = (sql: Sql, rule: AlertRule, found: Evaluated, now: Date) =>
+  run(sql)`UPDATE alert_rules SET state = ${found.state}, value = ${found.value},
+      detail = ${found.detail}, evaluated_at = ${now},
+      state_since = CASE WHEN state = ${found.state} THEN state_since ELSE ${now} END
+    WHERE id = ${rule.id}`
 
 /** Rules of the organization that name the webhook no longer do. */
 export async function dropWebhookFromRules(
@@ -78,16 +73,13 @@ export async function dropWebhookFromRules(
   organizationId: string,
   webhookId: string,
 ): Promise<void> {
-  const held = "SELECT * FROM alert_rules WHERE organization_id = $1 FOR UPDATE"
-  for (const rule of await AlertRule.all(sql, held, [organizationId])) {
+  for (const rule of await AlertRule.list(sql)`organization_id = ${organizationId} FOR UPDATE`) {
     const channels = rule.channels.filter(
       (channel) => channel.type !== "webhook" || channel.webhook_id !== webhookId,
     )
     if (channels.length < rule.channels.length)
-      await sql.query("UPDATE alert_rules SET channels = $2, version = version + 1 WHERE id = $1", [
-        rule.id,
-        JSON.stringify(channels),
-      ])
+      await run(sql)`UPDATE alert_rules SET channels = ${JSON.stringify(channels)}, version = version + 1
+        WHERE id = ${rule.id}`
   }
 }
 
@@ -114,57 +106,38 @@ export async function pageAlerts(
   organizationId: string,
   page: PageRequest & { readonly rule_id?: string | undefined },
 ): Promise<Page<Alert>> {
-  const text = "SELECT * FROM alerts WHERE organization_id = $1 AND ($2::text IS NULL OR rule_id = $2)"
-  return Alert.page(sql, { text, values: [organizationId, page.rule_id ?? null] }, page)
+  const { rule_id: ruleId = null } = page
+  return Alert.page(sql, page)`SELECT * FROM alerts
+    WHERE organization_id = ${organizationId} AND (${ruleId}::text IS NULL OR rule_id = ${ruleId})`
 }
 
-export async function purgeAlerts(sql: Sql, before: Date): Promise<void> {
-  await sql.query("DELETE FROM alerts WHERE at < $1", [before])
-}
+export const purgeAlerts = (sql: Sql, before: Date) => run(sql)`DELETE FROM alerts WHERE at < ${before}`
 
 /** With their alerts, webhooks and deliveries: addresses and URLs are the organization's own. */
 export async function deleteAlertsOf(sql: Sql, organizationId: string): Promise<void> {
   for (const table of ["deliveries", "alerts", "alert_rules", "webhooks"])
-    await sql.query(`DELETE FROM ${table} WHERE organization_id = $1`, [organizationId])
+    await run(sql)`DELETE FROM ${part(table)} WHERE organization_id = ${organizationId}`
 }
 
 const WorkerView = z.object({ model: z.string(), id: z.string(), isUp: z.boolean() })
 export type WorkerView = Readonly<z.infer<typeof WorkerView>>
 const workerViews = json(z.array(WorkerView))
 
-export async function putWorkerViews(
-  sql: Sql,
-  gatewayId: string,
-  workers: readonly WorkerView[],
-  at: Date,
-): Promise<void> {
-  await sql.query(
-    `INSERT INTO worker_views (gateway_id, workers, at) VALUES ($1, $2, $3)
-     ON CONFLICT (gateway_id) DO UPDATE SET workers = excluded.workers, at = excluded.at`,
-    [gatewayId, JSON.stringify(workers), at],
-  )
-}
+export const putWorkerViews = (sql: Sql, gatewayId: string, workers: readonly WorkerView[], at: Date) =>
+  run(sql)`INSERT INTO worker_views (gateway_id, workers, at)
+    VALUES (${gatewayId}, ${JSON.stringify(workers)}, ${at})
+    ON CONFLICT (gateway_id) DO UPDATE SET workers = excluded.workers, at = excluded.at`
 
 /** Those of gateways that have written since. */
 export async function listWorkerViews(sql: Sql, since: Date): Promise<WorkerView[]> {
-  const views = await workerViews.all(
-    sql,
-    "SELECT workers FROM worker_views WHERE at >= $1 ORDER BY gateway_id",
-    [since],
-  )
+  const views = await workerViews.all(sql)`SELECT workers FROM worker_views WHERE at >= ${since}
+    ORDER BY gateway_id`
   return views.flat()
 }
 
 /** Of one that stops, or of those that have been silent since. */
-export async function deleteWorkerViews(
-  sql: Sql,
-  { gatewayId, before }: { readonly gatewayId?: string; readonly before?: Date },
-): Promise<void> {
-  await sql.query("DELETE FROM worker_views WHERE gateway_id = $1 OR at < $2", [
-    gatewayId ?? null,
-    before ?? null,
-  ])
-}
+export const deleteWorkerViews = (sql: Sql, { gatewayId, before }: { gatewayId?: string; before?: Date }) =>
+  run(sql)`DELETE FROM worker_views WHERE gateway_id = ${gatewayId ?? null} OR at < ${before ?? null}`
 
 interface Sync {
   /** Null: every account. */
@@ -187,47 +160,40 @@ const names = { balance_below: "Low balance", spend_above: "Spend of the month" 
 export async function syncManagedRules(sql: Sql, { billingAccountId, newId, now }: Sync): Promise<void> {
   for (const { ruleId, organizationId, kind, threshold } of await listMismatches(sql, billingAccountId)) {
     if (kind === null) {
-      await sql.query("DELETE FROM alert_rules WHERE id = $1", [ruleId])
+      await run(sql)`DELETE FROM alert_rules WHERE id = ${ruleId}`
     } else if (ruleId !== null) {
-      await sql.query(
-        `UPDATE alert_rules SET threshold = $2, state = 'unknown', state_since = $3, updated_at = $3,
-           version = version + 1 WHERE id = $1`,
-        [ruleId, threshold, now],
-      )
+      await run(sql)`UPDATE alert_rules SET threshold = ${threshold}, state = 'unknown',
+          state_since = ${now}, updated_at = ${now},
+        version = version + 1 WHERE id = ${ruleId}`
     } else {
-      await sql.query(
-        `INSERT INTO alert_rules (id, organization_id, name, kind, threshold, target, channels, enabled, managed_by,
-           state_since, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, '{}', '[]', true, 'spend_controls', $6, $6, $6)
-         ON CONFLICT (organization_id, kind) WHERE managed_by IS NOT NULL DO NOTHING`,
-        [newId(), organizationId, names[kind], kind, threshold, now],
-      )
+      await run(sql)`INSERT INTO alert_rules (id, organization_id, name, kind, threshold, target, channels,
+          enabled, managed_by,
+          state_since, created_at, updated_at)
+        VALUES (${newId()}, ${organizationId}, ${names[kind]}, ${kind}, ${threshold}, '{}', '[]', true,
+          'spend_controls', ${now}, ${now}, ${now})
+        ON CONFLICT (organization_id, kind) WHERE managed_by IS NOT NULL DO NOTHING`
     }
   }
 }
 
 /** Of another kind than its rule, or without one; where `kind` is null, the rule is no longer wanted. */
-function listMismatches(sql: Sql, billingAccountId: string | null): Promise<Mismatch[]> {
-  return Mismatch.all(
-    sql,
-    `WITH paid AS (
-       SELECT o.id AS organization_id, b.low_balance_warning_cents, b.spend_warning_cents
-       FROM organizations o JOIN billing_accounts b ON b.id = o.billing_account_id
-       WHERE o.deleted_at IS NULL AND ($1::text IS NULL OR b.id = $1)
-     ), wanted AS (
-       SELECT organization_id, 'balance_below' AS kind, low_balance_warning_cents::float8 AS threshold FROM paid
-         WHERE low_balance_warning_cents IS NOT NULL
-       UNION ALL
-       SELECT organization_id, 'spend_above', spend_warning_cents::float8 FROM paid
-         WHERE spend_warning_cents IS NOT NULL
-     ), managed AS (
-       SELECT r.* FROM alert_rules r JOIN paid p ON p.organization_id = r.organization_id
-       WHERE r.managed_by = 'spend_controls'
-     )
-     SELECT m.id AS rule_id, w.organization_id, w.kind, w.threshold
-     FROM wanted w FULL JOIN managed m ON m.organization_id = w.organization_id AND m.kind = w.kind
-     WHERE m.id IS NULL OR w.kind IS NULL OR m.threshold <> w.threshold
-     ORDER BY coalesce(m.organization_id, w.organization_id), coalesce(m.kind, w.kind)`,
-    [billingAccountId],
-  )
-}
+const listMismatches = (sql: Sql, billingAccountId: string | null) =>
+  Mismatch.all(sql)`WITH paid AS (
+      SELECT o.id AS organization_id, b.low_balance_warning_cents, b.spend_warning_cents
+      FROM organizations o JOIN billing_accounts b ON b.id = o.billing_account_id
+      WHERE o.deleted_at IS NULL AND (${billingAccountId}::text IS NULL OR b.id = ${billingAccountId})
+    ), wanted AS (
+      SELECT organization_id, 'balance_below' AS kind, low_balance_warning_cents::float8 AS threshold
+      FROM paid
+        WHERE low_balance_warning_cents IS NOT NULL
+      UNION ALL
+      SELECT organization_id, 'spend_above', spend_warning_cents::float8 FROM paid
+        WHERE spend_warning_cents IS NOT NULL
+    ), managed AS (
+      SELECT r.* FROM alert_rules r JOIN paid p ON p.organization_id = r.organization_id
+      WHERE r.managed_by = 'spend_controls'
+    )
+    SELECT m.id AS rule_id, w.organization_id, w.kind, w.threshold
+    FROM wanted w FULL JOIN managed m ON m.organization_id = w.organization_id AND m.kind = w.kind
+    WHERE m.id IS NULL OR w.kind IS NULL OR m.threshold <> w.threshold
+    ORDER BY coalesce(m.organization_id, w.organization_id), coalesce(m.kind, w.kind)`

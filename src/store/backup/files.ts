@@ -6,7 +6,7 @@ import { type ArchiveWriter, BackupUnusable } from "./archive.ts"
 const pieceBytes = 512 * 1024
 const newline = 10
 
-export interface OpenFiles {
+interface OpenFiles {
   /** Writes them as they are now, up to the last whole line where they are journals. */
   write(writer: ArchiveWriter): Promise<void>
   close(): Promise<void>

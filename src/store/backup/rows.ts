@@ -1,7 +1,7 @@
 /** Writes every row of a database as JSON and puts such rows into an empty one; both of either implementation. */
 import { readMigrations } from "../migrate.ts"
 import type { Database, Sql } from "../sql.ts"
-import { type RowOf, boolean, integer, row, text } from "../rows.ts"
+import { type RowOf, boolean, integer, row, text, part, run } from "../rows.ts"
 import { type ArchiveWriter, type BackupHeader, BackupUnusable } from "./archive.ts"
 
 const rowsPerBatch = 500
@@ -15,7 +15,7 @@ export async function dumpRows(database: Database, writer: ArchiveWriter): Promi
   await database.transaction(
     async (sql) => {
       // Waits for a snapshot that no other transaction can spoil, so that it need not be taken again.
-      await sql.query("SET TRANSACTION READ ONLY, DEFERRABLE")
+      await run(sql)`SET TRANSACTION READ ONLY, DEFERRABLE`
       for (const table of await tablesInOrder(sql)) await dumpTable(sql, table, writer)
     },
     { isolation: "serializable" },
@@ -23,15 +23,18 @@ export async function dumpRows(database: Database, writer: ArchiveWriter): Promi
 }
 
 async function dumpTable(sql: Sql, table: string, writer: ArchiveWriter): Promise<void> {
-  await sql.query(
-    `DECLARE backup_rows NO SCROLL CURSOR FOR SELECT row_to_json(t)::text FROM ${quoted(table)} t`,
-  )
-  for (;;) {
-    const rows = await text.all(sql, `FETCH ${rowsPerBatch} FROM backup_rows`)
+  await run(
+    sql,
+  )`DECLARE backup_rows NO SCROLL CURSOR FOR SELECT row_to_json(t)::text FROM ${part(quoted(table))} t`
+  // One row says how many of its kind fit in memory: pieces of files are larger than all others.
+  for (let count = 1; ;) {
+    const rows = await text.all(sql)`FETCH ${part(String(count))} FROM backup_rows`
     if (rows.length === 0) break
     for (const line of linesOf(rows)) await writer.rows(table, line)
+    const largest = Math.max(...rows.map(({ length }) => length))
+    count = Math.max(1, Math.min(rowsPerBatch, count * 4, Math.floor(lineCharactersMax / largest)))
   }
-  await sql.query("CLOSE backup_rows")
+  await run(sql)`CLOSE backup_rows`
 }
 
 function linesOf(rows: readonly string[]): string[][] {
@@ -62,8 +65,7 @@ export async function migrationsOf(
 }
 
 export async function refuseUsed(database: Database): Promise<void> {
-  const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"
-  if ((await integer.one(database, tables)) !== 0)
+  if ((await integer.one(database)`SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()`) !== 0)
     throw new BackupUnusable("Cannot restore: the database is not empty; name an empty one")
 }
 
@@ -71,11 +73,8 @@ export async function refuseUsed(database: Database): Promise<void> {
 export async function loadRows(database: Database, table: string, text: string): Promise<void> {
   const columns = await columnsOf(database, table)
   const list = columns.map(({ name }) => quoted(name)).join(", ")
-  await database.query(
-    `INSERT INTO ${quoted(table)} (${list}) OVERRIDING SYSTEM VALUE
-     SELECT ${list} FROM json_populate_recordset(NULL::${quoted(table)}, ($1::json)->'rows')`,
-    [text],
-  )
+  await run(database)`INSERT INTO ${part(quoted(table))} (${part(list)}) OVERRIDING SYSTEM VALUE
+     SELECT ${part(list)} FROM json_populate_recordset(NULL::${part(quoted(table))}, (${text}::json)->'rows')`
 }
 
 /** Identity columns go on after the highest number that was restored. */
@@ -83,16 +82,15 @@ export async function moveSequences(database: Database): Promise<void> {
   for (const table of await tablesInOrder(database)) {
     for (const { name, identity } of await columnsOf(database, table)) {
       if (!identity) continue
-      await database.query(
-        `SELECT setval(pg_get_serial_sequence($1, $2), coalesce(max(${quoted(name)}), 0) + 1, false) FROM ${quoted(table)}`,
-        [quoted(table), name],
-      )
+      await run(
+        database,
+      )`SELECT setval(pg_get_serial_sequence(${quoted(table)}, ${name}), coalesce(max(${part(quoted(name))}), 0) + 1, false) FROM ${part(quoted(table))}`
     }
   }
 }
 
 export function appliedMigrations(sql: Sql): Promise<number[]> {
-  return integer.all(sql, `SELECT version FROM ${schemaTable} ORDER BY version`)
+  return integer.all(sql)`SELECT version FROM ${part(schemaTable)} ORDER BY version`
 }
 
 const TableColumn = row({ name: text, identity: boolean })
@@ -100,10 +98,8 @@ const TableColumn = row({ name: text, identity: boolean })
 function columnsOf(sql: Sql, table: string): Promise<RowOf<typeof TableColumn>[]> {
   return TableColumn.all(
     sql,
-    `SELECT column_name::text AS name, is_identity = 'YES' AS identity FROM information_schema.columns
-     WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position`,
-    [table],
-  )
+  )`SELECT column_name::text AS name, is_identity = 'YES' AS identity FROM information_schema.columns
+     WHERE table_schema = current_schema() AND table_name = ${table} AND is_generated = 'NEVER' ORDER BY ordinal_position`
 }
 
 const Reference = row({ name: text, target: text })
@@ -112,14 +108,12 @@ const Reference = row({ name: text, target: text })
 async function tablesInOrder(sql: Sql): Promise<string[]> {
   const tables = await text.all(
     sql,
-    "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename",
-  )
+  )`SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename`
   const references = await Reference.all(
     sql,
-    `SELECT a.relname::text AS name, b.relname::text AS target FROM pg_constraint c
+  )`SELECT a.relname::text AS name, b.relname::text AS target FROM pg_constraint c
      JOIN pg_class a ON a.oid = c.conrelid JOIN pg_class b ON b.oid = c.confrelid
-     WHERE c.contype = 'f' AND a.oid <> b.oid AND c.connamespace = current_schema()::regnamespace`,
-  )
+     WHERE c.contype = 'f' AND a.oid <> b.oid AND c.connamespace = current_schema()::regnamespace`
   const ordered: string[] = []
   const waiting = tables.filter((name) => name !== schemaTable)
   while (waiting.length > 0) {

@@ -1,8 +1,22 @@
 /** Batches and their parts: gateways claim either under a lease, renew it while they work, and end it. */
 import { z } from "zod"
 import { BatchError, batchPaths, batchStatuses } from "../../contract/openai/batches.ts"
-import type { Page, PageRequest } from "../pages.ts"
-import { type RowOf, bigint, integer, json, oneOf, row, table, text, timestamp } from "../rows.ts"
+import {
+  bigint,
+  integer,
+  json,
+  oneOf,
+  row,
+  type RowOf,
+  table,
+  text,
+  timestamp,
+  part,
+  run,
+  fragment,
+  runCounted,
+} from "../rows.ts"
+import { type PageRequest } from "../pages.ts"
 import type { Sql, Transaction } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
@@ -25,6 +39,8 @@ const Batch = table("batches", {
   total: integer,
   completed: integer,
   failed: integer,
+  /** Of those that failed in an ended batch: they were not run. */
+  unrun: integer,
   /** Which claim holds it: one that was given up for dead cannot end what another has taken over. */
   attempts: integer,
   createdAt: timestamp,
@@ -35,7 +51,7 @@ const Batch = table("batches", {
   finishedAt: timestamp.nullable(),
 })
 export type Batch = RowOf<typeof Batch>
-export type BatchEnding = Batch["ending"]
+type BatchEnding = Batch["ending"]
 
 const BatchPart = row({
   batchId: text,
@@ -69,68 +85,83 @@ type NewBatch = Pick<
 
 const openStatuses = "'validating', 'in_progress', 'finalizing', 'cancelling'"
 
-export function insertBatch(sql: Sql, batch: NewBatch): Promise<Batch> {
-  return Batch.insert(sql, { ...batch, status: "validating" })
-}
+export const insertBatch = (sql: Sql, batch: NewBatch) =>
+  Batch.insert(sql, { ...batch, status: "validating" })
 
-export function countOpenBatches(sql: Sql, organizationId: string): Promise<number> {
-  return Batch.count(sql, `organization_id = $1 AND status IN (${openStatuses})`, [organizationId])
-}
+export const countOpenBatches = (sql: Sql, organizationId: string) =>
+  Batch.count(sql)`organization_id = ${organizationId} AND status IN (${part(openStatuses)})`
 
-export function findBatch(sql: Sql, organizationId: string, id: string): Promise<Batch | null> {
-  return Batch.find(sql, "organization_id = $1 AND id = $2", [organizationId, id])
+export const findBatch = (sql: Sql, organizationId: string, id: string) =>
+  Batch.find(sql)`organization_id = ${organizationId} AND id = ${id}`
+
+interface BatchFilters {
+  readonly endpoint?: Batch["endpoint"] | undefined
+  readonly status?: Batch["status"] | "open" | undefined
+  /** Of its metadata. */
+  readonly kind?: string | undefined
+  /** A part of its name, whatever its case. */
+  readonly name?: string | undefined
 }
 
 /** Newest first. */
-export function pageBatches(sql: Sql, organizationId: string, page: PageRequest): Promise<Page<Batch>> {
-  return Batch.page(
-    sql,
-    { text: "SELECT * FROM batches WHERE organization_id = $1", values: [organizationId] },
-    page,
-  )
+export const pageBatches = (
+  sql: Sql,
+  organizationId: string,
+  { endpoint, status, kind, name, ...page }: PageRequest & BatchFilters,
+) =>
+  Batch.page(sql, page)`SELECT b.* FROM batches b WHERE b.organization_id = ${organizationId}
+    AND (${endpoint ?? null}::text IS NULL OR b.endpoint = ${endpoint ?? null})
+    AND (${status ?? null}::text IS NULL OR b.status = ${status ?? null}
+      OR ${status ?? null} = 'open' AND b.status IN (${part(openStatuses)}))
+    AND (${kind ?? null}::text IS NULL OR b.metadata::jsonb ->> 'kind' = ${kind ?? null})
+    AND (${name ?? null}::text IS NULL OR strpos(lower(coalesce(b.metadata::jsonb ->> 'name',
+      (SELECT f.filename FROM files f WHERE f.id = b.input_file_id), b.id)), lower(${name ?? null})) > 0)`
+
+export const updateBatchMetadata = (sql: Sql, { organizationId, id }: Batch, metadata: Batch["metadata"]) =>
+  Batch.update(sql, { metadata })`organization_id = ${organizationId} AND id = ${id}`
+
+/** With the files of its answers, and its input where no other batch may have it. False where it has not ended, or is not there. */
+export async function deleteBatch(
+  sql: Sql,
+  { organizationId, id }: Pick<Batch, "organizationId" | "id">,
+  { withInput }: { readonly withInput: boolean },
+): Promise<boolean> {
+  const rows = await runCounted(sql)`WITH gone AS (DELETE FROM batches
+      WHERE organization_id = ${organizationId} AND id = ${id} AND finished_at IS NOT NULL
+      RETURNING id, input_file_id, output_file_id, error_file_id),
+    files AS (DELETE FROM files f USING gone WHERE f.organization_id = ${organizationId}
+      AND (f.id IN (gone.output_file_id, gone.error_file_id) OR ${withInput} AND f.id = gone.input_file_id))
+    SELECT id FROM gone`
+  return rows > 0
 }
 
 /** Null where there is none, or it can no longer be cancelled. */
-export function cancelBatch(sql: Sql, organizationId: string, id: string, now: Date): Promise<Batch | null> {
-  return Batch.first(
-    sql,
-    `UPDATE batches SET status = 'cancelling', ending = 'cancelled', cancelling_at = $3
-     WHERE organization_id = $1 AND id = $2 AND status IN ('validating', 'in_progress') RETURNING *`,
-    [organizationId, id, now],
-  )
-}
+export const cancelBatch = (sql: Sql, organizationId: string, id: string, now: Date) =>
+  Batch.first(sql)`UPDATE batches SET status = 'cancelling', ending = 'cancelled',
+      cancelling_at = ${now}
+    WHERE organization_id = ${organizationId} AND id = ${id} AND status IN ('validating', 'in_progress')
+    RETURNING *`
 
 /** No more of its lines begin: it ends with what is done. The first reason counts. */
-export async function stopBatch(
+export const stopBatch = (
   sql: Sql,
   id: string,
   stop: { readonly ending: "failed"; readonly errors: string },
   now: Date,
-): Promise<void> {
-  await sql.query(
-    `UPDATE batches SET status = 'finalizing', ending = $2, errors = $3, finalizing_at = $4
-     WHERE id = $1 AND status = 'in_progress'`,
-    [id, stop.ending, stop.errors, now],
-  )
-}
+) =>
+  run(sql)`UPDATE batches SET status = 'finalizing', ending = ${stop.ending}, errors = ${stop.errors},
+      finalizing_at = ${now}
+    WHERE id = ${id} AND status = 'in_progress'`
 
 /** One that is being validated expires afterwards: only then are its lines known, and each can be named. */
-export async function expireBatches(sql: Sql, now: Date): Promise<void> {
-  await sql.query(
-    `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = $1
-     WHERE status = 'in_progress' AND expires_at <= $1`,
-    [now],
-  )
-}
+export const expireBatches = (sql: Sql, now: Date) =>
+  run(sql)`UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = ${now}
+    WHERE status = 'in_progress' AND expires_at <= ${now}`
 
 /** One whose input cannot be checked, and whose window has ended: its lines stay unknown. */
-export async function expireUnchecked(sql: Sql, { id }: Batch, now: Date): Promise<void> {
-  await sql.query(
-    `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = $2
-     WHERE id = $1 AND status = 'validating' AND expires_at <= $2`,
-    [id, now],
-  )
-}
+export const expireUnchecked = (sql: Sql, { id }: Batch, now: Date) =>
+  run(sql)`UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = ${now}
+    WHERE id = ${id} AND status = 'validating' AND expires_at <= ${now}`
 
 interface Due {
   readonly storage: string
@@ -140,38 +171,32 @@ interface Due {
 type Claim = Due & Lease
 
 /** To be validated, or to be finalized because none of its parts runs any more. */
-const dueBatch = `storage = $1 AND (leased_until IS NULL OR leased_until < $2)
-  AND (status = 'validating' OR (status IN ('finalizing', 'cancelling') AND NOT EXISTS
-    (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state = 'running' AND p.leased_until >= $2)))`
+const dueBatch = ({ storage, now }: Due) =>
+  fragment`storage = ${storage} AND (leased_until IS NULL OR leased_until < ${now})
+    AND (status = 'validating' OR (status IN ('finalizing', 'cancelling') AND NOT EXISTS
+      (SELECT 1 FROM batch_parts p
+      WHERE p.batch_id = b.id AND p.state = 'running' AND p.leased_until >= ${now})))`
 
 /** Organizations with batches to be validated or finalized. */
-export function listBatchOrganizations(sql: Sql, { storage, now }: Due): Promise<string[]> {
-  return listOrganizations(sql, `batches b WHERE ${dueBatch}`, [storage, now])
+export function listBatchOrganizations(sql: Sql, due: Due): Promise<string[]> {
+  return listOrganizations(sql, fragment`batches b WHERE ${dueBatch(due)}`)
 }
 
 /** The organization's oldest batch that is to be validated or finalized; null when there is none. */
-export function claimBatch(
-  sql: Sql,
-  organizationId: string,
-  { storage, now, until }: Claim,
-): Promise<Batch | null> {
-  return Batch.first(
-    sql,
-    `UPDATE batches SET attempts = attempts + 1, leased_until = $3
-     WHERE id = (SELECT id FROM batches b WHERE organization_id = $4 AND ${dueBatch}
-       ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
-    [storage, now, until, organizationId],
-  )
-}
+export const claimBatch = (sql: Sql, organizationId: string, claim: Claim) =>
+  Batch.first(sql)`UPDATE batches SET attempts = attempts + 1, leased_until = ${claim.until}
+    WHERE id = (SELECT id FROM batches b WHERE organization_id = ${organizationId} AND ${dueBatch(claim)}
+      ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`
 
 /** With parts that wait, or whose gateway is gone. */
-const withDueParts = `status = 'in_progress' AND storage = $1 AND expires_at > $2
-  AND EXISTS (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state <> 'done'
-    AND (p.state = 'waiting' OR p.leased_until < $2))`
+const withDueParts = ({ storage, now }: Due) =>
+  fragment`status = 'in_progress' AND storage = ${storage} AND expires_at > ${now}
+    AND EXISTS (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state <> 'done'
+      AND (p.state = 'waiting' OR p.leased_until < ${now}))`
 
 /** Organizations with parts that wait, or whose gateway is gone. */
-export function listPartOrganizations(sql: Sql, { storage, now }: Due): Promise<string[]> {
-  return listOrganizations(sql, `batches b WHERE ${withDueParts}`, [storage, now])
+export function listPartOrganizations(sql: Sql, due: Due): Promise<string[]> {
+  return listOrganizations(sql, fragment`batches b WHERE ${withDueParts(due)}`)
 }
 
 const candidatesMax = 16
@@ -180,23 +205,18 @@ const candidatesMax = 16
 export async function claimPart(
   sql: Sql,
   organizationId: string,
-  { storage, now, until }: Claim,
+  claim: Claim,
 ): Promise<{ readonly batch: Batch; readonly part: BatchPart } | null> {
-  const candidates = await Batch.all(
-    sql,
-    `SELECT b.* FROM batches b WHERE organization_id = $3 AND ${withDueParts} ORDER BY id LIMIT ${candidatesMax}`,
-    [storage, now, organizationId],
-  )
+  const { now, until } = claim
+  const candidates = await Batch.all(sql)`SELECT b.* FROM batches b
+    WHERE organization_id = ${organizationId} AND ${withDueParts(claim)} ORDER BY id LIMIT ${candidatesMax}`
   for (const batch of candidates) {
-    const part = await BatchPart.first(
-      sql,
-      `UPDATE batch_parts SET state = 'running', attempts = attempts + 1, leased_until = $3,
-         started_at = coalesce(started_at, $2)
-       WHERE (batch_id, number) = (SELECT batch_id, number FROM batch_parts
-         WHERE batch_id = $1 AND state <> 'done' AND (state = 'waiting' OR leased_until < $2)
-         ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
-      [batch.id, now, until],
-    )
+    const part = await BatchPart.first(sql)`UPDATE batch_parts
+      SET state = 'running', attempts = attempts + 1, leased_until = ${until},
+        started_at = coalesce(started_at, ${now})
+      WHERE (batch_id, number) = (SELECT batch_id, number FROM batch_parts
+        WHERE batch_id = ${batch.id} AND state <> 'done' AND (state = 'waiting' OR leased_until < ${now})
+        ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`
     if (part) return { batch, part }
   }
   return null
@@ -204,44 +224,33 @@ export async function claimPart(
 
 /** False when another gateway has it, it is gone, or its batch was stopped. */
 export async function renewPart(sql: Sql, part: BatchPart, leasedUntil: Date): Promise<boolean> {
-  const status = await text.first(
-    sql,
-    `UPDATE batch_parts p SET leased_until = $4 FROM batches b
-     WHERE p.batch_id = $1 AND number = $2 AND p.attempts = $3 AND state = 'running' AND b.id = p.batch_id
-     RETURNING b.status`,
-    [part.batchId, part.number, part.attempts, leasedUntil],
-  )
+  const status = await text.first(sql)`UPDATE batch_parts p SET leased_until = ${leasedUntil} FROM batches b
+    WHERE p.batch_id = ${part.batchId} AND number = ${part.number} AND p.attempts = ${part.attempts}
+      AND state = 'running' AND b.id = p.batch_id
+    RETURNING b.status`
   return status === "in_progress"
 }
 
-export async function renewBatch(sql: Sql, batch: Batch, leasedUntil: Date): Promise<boolean> {
-  const rows = await sql.query(
-    `UPDATE batches SET leased_until = $3 WHERE id = $1 AND attempts = $2 AND status IN (${openStatuses}) RETURNING id`,
-    [batch.id, batch.attempts, leasedUntil],
-  )
-  return rows.length > 0
-}
+export const renewBatch = async (sql: Sql, batch: Batch, leasedUntil: Date) =>
+  (await runCounted(sql)`UPDATE batches SET leased_until = ${leasedUntil}
+    WHERE id = ${batch.id} AND attempts = ${batch.attempts} AND status IN (${part(openStatuses)})
+    RETURNING id`) > 0
 
 /**
  * For a gateway that stops, or fails without dying: only deaths count as attempts. No gateway claims it before `until`;
  * null: it can be claimed at once.
  */
-export async function returnPart(sql: Sql, part: BatchPart, until: Date | null): Promise<void> {
-  await sql.query(
-    `UPDATE batch_parts SET state = CASE WHEN $4::timestamptz IS NULL THEN 'waiting' ELSE state END,
-       attempts = attempts - 1, leased_until = $4
-     WHERE batch_id = $1 AND number = $2 AND attempts = $3 AND state = 'running'`,
-    [part.batchId, part.number, part.attempts, until],
-  )
-}
+export const returnPart = (sql: Sql, part: BatchPart, until: Date | null) =>
+  run(sql)`UPDATE batch_parts
+    SET state = CASE WHEN ${until}::timestamptz IS NULL THEN 'waiting' ELSE state END,
+      attempts = attempts - 1, leased_until = ${until}
+    WHERE batch_id = ${part.batchId} AND number = ${part.number} AND attempts = ${part.attempts}
+      AND state = 'running'`
 
 /** As `returnPart`. */
-export async function returnBatch(sql: Sql, batch: Batch, until: Date | null): Promise<void> {
-  await sql.query(
-    "UPDATE batches SET attempts = attempts - 1, leased_until = $3 WHERE id = $1 AND attempts = $2",
-    [batch.id, batch.attempts, until],
-  )
-}
+export const returnBatch = (sql: Sql, batch: Batch, until: Date | null) =>
+  run(sql)`UPDATE batches SET attempts = attempts - 1, leased_until = ${until}
+    WHERE id = ${batch.id} AND attempts = ${batch.attempts}`
 
 interface PartEnd {
   readonly sha256: string
@@ -253,21 +262,19 @@ interface PartEnd {
 /** Whether it counts: false when another gateway has the part or it is gone. Its blob must be placed before. */
 export async function endPart(sql: Transaction, part: BatchPart, end: PartEnd): Promise<boolean> {
   // The batch first: two parts that end at once must see one another.
-  await sql.query("SELECT id FROM batches WHERE id = $1 FOR UPDATE", [part.batchId])
-  const rows = await sql.query(
-    `UPDATE batch_parts SET state = 'done', result_sha256 = $4, leased_until = NULL
-     WHERE batch_id = $1 AND number = $2 AND attempts = $3 AND state = 'running' RETURNING number`,
-    [part.batchId, part.number, part.attempts, end.sha256],
-  )
-  if (rows.length === 0) return false
-  await sql.query(
-    `UPDATE batches b SET completed = completed + $2, failed = failed + $3,
-       finalizing_at = CASE WHEN status = 'in_progress' AND d.done THEN $4 ELSE finalizing_at END,
-       status = CASE WHEN status = 'in_progress' AND d.done THEN 'finalizing' ELSE status END
-     FROM (SELECT NOT EXISTS (SELECT 1 FROM batch_parts WHERE batch_id = $1 AND state <> 'done') AS done) d
-     WHERE b.id = $1`,
-    [part.batchId, end.completed, end.failed, end.now],
-  )
+  await run(sql)`SELECT id FROM batches WHERE id = ${part.batchId} FOR UPDATE`
+  const rows = await runCounted(sql)`UPDATE batch_parts SET state = 'done', result_sha256 = ${end.sha256},
+      leased_until = NULL
+    WHERE batch_id = ${part.batchId} AND number = ${part.number} AND attempts = ${part.attempts}
+      AND state = 'running' RETURNING number`
+  if (rows === 0) return false
+  await run(sql)`UPDATE batches b SET completed = completed + ${end.completed},
+      failed = failed + ${end.failed},
+      finalizing_at = CASE WHEN status = 'in_progress' AND d.done THEN ${end.now} ELSE finalizing_at END,
+      status = CASE WHEN status = 'in_progress' AND d.done THEN 'finalizing' ELSE status END
+    FROM (SELECT NOT EXISTS (SELECT 1 FROM batch_parts
+    WHERE batch_id = ${part.batchId} AND state <> 'done') AS done) d
+    WHERE b.id = ${part.batchId}`
   return true
 }
 
@@ -280,32 +287,25 @@ export type NewPart = Pick<BatchPart, "number" | "firstLine"> & {
 export async function beginBatch(
   sql: Transaction,
   batch: Batch,
-  { parts, total }: { readonly parts: readonly NewPart[]; readonly total: number },
+  { parts, total }: { parts: readonly NewPart[]; total: number },
   now: Date,
 ): Promise<boolean> {
-  const rows = await sql.query(
-    `UPDATE batches SET status = 'in_progress', in_progress_at = $3, total = $4, leased_until = NULL, attempts = 0
-     WHERE id = $1 AND attempts = $2 AND status = 'validating' RETURNING id`,
-    [batch.id, batch.attempts, now, total],
-  )
-  if (rows.length === 0) return false
-  await sql.query(
-    `INSERT INTO batch_parts (batch_id, number, organization_id, storage, first_line, start, length, state)
-     SELECT $1, p.number, $2, $3, p.first_line, p.start, p.length, 'waiting'
-     FROM jsonb_to_recordset($4::jsonb) AS p(number integer, first_line integer, start bigint, length bigint)`,
-    [
-      batch.id,
-      batch.organizationId,
-      batch.storage,
-      JSON.stringify(parts.map(({ firstLine, ...rest }) => ({ ...rest, first_line: firstLine }))),
-    ],
-  )
+  const rows = await runCounted(sql)`UPDATE batches SET status = 'in_progress', in_progress_at = ${now},
+      total = ${total}, leased_until = NULL, attempts = 0
+    WHERE id = ${batch.id} AND attempts = ${batch.attempts} AND status = 'validating' RETURNING id`
+  if (rows === 0) return false
+  const rowsOfParts = parts.map(({ firstLine, ...rest }) => ({ ...rest, first_line: firstLine }))
+  await run(sql)`INSERT INTO batch_parts (batch_id, number, organization_id, storage, first_line, start,
+      length, state)
+    SELECT ${batch.id}, p.number, ${batch.organizationId}, ${batch.storage}, p.first_line, p.start, p.length,
+      'waiting'
+    FROM jsonb_to_recordset(${JSON.stringify(rowsOfParts)}::jsonb) AS p(number integer, first_line integer,
+      start bigint, length bigint)`
   return true
 }
 
-export function listParts(sql: Sql, batchId: string): Promise<BatchPart[]> {
-  return BatchPart.all(sql, "SELECT * FROM batch_parts WHERE batch_id = $1 ORDER BY number", [batchId])
-}
+export const listParts = (sql: Sql, batchId: string) =>
+  BatchPart.all(sql)`SELECT * FROM batch_parts WHERE batch_id = ${batchId} ORDER BY number`
 
 interface BatchFinish {
   readonly ending: BatchEnding
@@ -314,28 +314,24 @@ interface BatchFinish {
   readonly errorFileId: string | null
   /** Lines in the file of answers; all others count as failed. */
   readonly completed: number
+  /** Of all others. */
+  readonly unrun: number
   readonly now: Date
 }
 
 /** False when another gateway has it or it is gone. Forgets its parts, whose lines are in its files now. */
 export async function finishBatch(sql: Transaction, batch: Batch, end: BatchFinish): Promise<boolean> {
-  const rows = await sql.query(
-    `UPDATE batches SET status = $3, errors = coalesce($4, errors), output_file_id = $5, error_file_id = $6,
-       completed = $7, failed = total - $7, finished_at = $8, finalizing_at = CASE WHEN $3 = 'failed' AND total = 0 THEN finalizing_at
-         ELSE coalesce(finalizing_at, $8) END, leased_until = NULL, input_sha256 = NULL
-     WHERE id = $1 AND attempts = $2 AND status IN (${openStatuses}) RETURNING id`,
-    [
-      batch.id,
-      batch.attempts,
-      end.ending,
-      end.errors,
-      end.outputFileId,
-      end.errorFileId,
-      end.completed,
-      end.now,
-    ],
-  )
-  if (rows.length === 0) return false
-  await sql.query("DELETE FROM batch_parts WHERE batch_id = $1", [batch.id])
+  const rows = await runCounted(
+    sql,
+  )`UPDATE batches SET status = ${end.ending}, errors = coalesce(${end.errors},
+      errors), output_file_id = ${end.outputFileId}, error_file_id = ${end.errorFileId},
+      completed = ${end.completed}, failed = total - ${end.completed}, finished_at = ${end.now},
+        finalizing_at = CASE WHEN ${end.ending} = 'failed' AND total = 0 THEN finalizing_at
+        ELSE coalesce(finalizing_at, ${end.now}) END, leased_until = NULL, input_sha256 = NULL,
+        unrun = ${end.unrun}
+    WHERE id = ${batch.id} AND attempts = ${batch.attempts} AND status IN (${part(openStatuses)})
+    RETURNING id`
+  if (rows === 0) return false
+  await run(sql)`DELETE FROM batch_parts WHERE batch_id = ${batch.id}`
   return true
 }

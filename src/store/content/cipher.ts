@@ -26,6 +26,8 @@ export interface ContentPlace {
 export interface ContentCipher {
   /** False: the installation has no key, and nothing can be kept. */
   readonly isAvailable: boolean
+  /** For threads, which make the same cipher of them. */
+  readonly keys: readonly Uint8Array[]
   seal(place: ContentPlace, text: string): Buffer
   /** Null when none of the keys opens it, or it was changed, or it is not of this place. */
   open(place: ContentPlace, sealed: Uint8Array): string | null
@@ -43,6 +45,7 @@ export function createContentCipher(keys: readonly Uint8Array[]): ContentCipher 
   const ids = keys.map((key) => createHash("sha256").update(key).digest().subarray(0, keyIdBytes))
   return {
     isAvailable: first !== undefined,
+    keys,
     seal(place, text) {
       if (!first || !ids[0]) throw new Error("Cannot encrypt content: the installation has no content key")
       const nonce = randomBytes(nonceBytes)
@@ -95,7 +98,7 @@ const hmac = (key: Uint8Array, ...words: readonly string[]): Buffer =>
   createHmac("sha256", key).update(JSON.stringify(words)).digest()
 
 /** No JSON and no secret begins like this. */
-const sealedMark = "sealed:"
+export const sealedMark = "sealed:"
 
 /** For a column of text: encrypted where the installation has a key, as it is where it has none. */
 export function sealText(content: ContentCipher, place: ContentPlace, text: string): string {

@@ -1,24 +1,21 @@
 /** Stores records of a gateway's journal of content: each batch once, with how far the journal is stored. */
 import type { Ids } from "../../base/ids.ts"
-import { type JournalPosition, journalStart } from "../journal/journal.ts"
-import { text } from "../rows.ts"
+import type { ReviewReason } from "../../contract/question-sets/review.ts"
+import { type JournalEntry, type JournalPosition, journalStart } from "../journal/journal.ts"
+import { text, run } from "../rows.ts"
 import type { Sql, Transaction } from "../sql.ts"
 import { StoredPosition } from "../usage.ts"
 import { insertContents } from "./content.ts"
-import type { ContentRecord } from "./record.ts"
 import { countRedacting, redactingMax } from "./redacting.ts"
 import { insertReviewItems } from "./review.ts"
 
 export async function findContentPosition(sql: Sql, gatewayId: string): Promise<JournalPosition> {
-  const found = await StoredPosition.first(
-    sql,
-    "SELECT segment, segment_offset AS offset FROM content_journals WHERE gateway_id = $1",
-    [gatewayId],
-  )
+  const found = await StoredPosition.first(sql)`SELECT segment, segment_offset AS offset
+    FROM content_journals WHERE gateway_id = ${gatewayId}`
   return found ?? journalStart
 }
 
-export interface ContentBatch {
+interface ContentBatch {
   readonly gatewayId: string
   readonly records: readonly ContentRecord[]
   readonly next: JournalPosition
@@ -48,6 +45,7 @@ export async function storeContents(sql: Transaction, batch: ContentBatch): Prom
       level: record.level,
       expiresAt: new Date(record.expires_at),
       referenceHash: record.reference_hash,
+      inputHash: record.input_hash ?? null,
       redactWith: record.redact_with,
       sealed: record.sealed,
     })),
@@ -56,11 +54,10 @@ export async function storeContents(sql: Transaction, batch: ContentBatch): Prom
     sql,
     stored.filter((record) => fresh.has(record.seq_id)).flatMap((record) => itemsOf(record, batch)),
   )
-  await sql.query(
-    `INSERT INTO content_journals (gateway_id, segment, segment_offset) VALUES ($1, $2, $3)
-     ON CONFLICT (gateway_id) DO UPDATE SET segment = excluded.segment, segment_offset = excluded.segment_offset`,
-    [gatewayId, next.segment, next.offset],
-  )
+  await run(sql)`INSERT INTO content_journals (gateway_id, segment, segment_offset)
+    VALUES (${gatewayId}, ${next.segment}, ${next.offset})
+    ON CONFLICT (gateway_id) DO UPDATE
+    SET segment = excluded.segment, segment_offset = excluded.segment_offset`
   return [...dropped]
 }
 
@@ -84,11 +81,8 @@ async function findOverflow(
 /** Held until the transaction ends: a deletion of content waits for it, and it for the deletion. */
 async function lockLiving(sql: Sql, organizationIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (organizationIds.length === 0) return new Set()
-  const ids = await text.all(
-    sql,
-    "SELECT id FROM organizations WHERE id = ANY($1::text[]) AND deleted_at IS NULL ORDER BY id FOR SHARE",
-    [organizationIds],
-  )
+  const ids = await text.all(sql)`SELECT id FROM organizations
+    WHERE id = ANY(${organizationIds}::text[]) AND deleted_at IS NULL ORDER BY id FOR SHARE`
   return new Set(ids)
 }
 
@@ -110,3 +104,36 @@ function itemsOf(record: ContentRecord, { ids, now, isSecondLook }: ContentBatch
     }
   })
 }
+
+/** One line of the journal of content: what is encrypted, and what the store needs to know of it. */
+export interface ContentRecord extends JournalEntry {
+  readonly organization_id: string
+  readonly api_key_id: string | null
+  /** Unix milliseconds at which the request began. */
+  readonly at: number
+  readonly expires_at: number
+  readonly level: "answers" | "evidence_and_answers"
+  /** A keyed hash of the caller's own reference. */
+  readonly reference_hash: string | null
+  /** Of the evidence, where a question set was asked about it and nothing redacts it later; not in records before 0.3. */
+  readonly input_hash?: string | null
+  /** The question set that redacts the evidence before it is stored; null: none. */
+  readonly redact_with: string | null
+  /** The questions that people are asked about; null where no question set answered. */
+  readonly review: ReviewRequest | null
+  /** Base64. */
+  readonly sealed: string
+}
+
+export interface ReviewRequest {
+  readonly set_id: string
+  readonly version: number
+  readonly items: readonly { readonly question: string; readonly reason: ReviewReason }[]
+}
+
+/** Beside the sealed text, which is Base64. */
+const envelopeBytesMax = 64 * 1024
+
+/** For content of at most so many bytes. */
+export const contentLineBytesMax = (contentBytesMax: number): number =>
+  Math.ceil((contentBytesMax * 4) / 3) + envelopeBytesMax

@@ -1,7 +1,7 @@
 /** What organizations and their keys keep of requests. An organization without a row keeps nothing. */
 import { z } from "zod"
 import { contentLevels } from "../../contract/content.ts"
-import { type RowOf, bigint, integer, json, number, oneOf, row, text, timestamp } from "../rows.ts"
+import { type RowOf, bigint, integer, json, number, oneOf, row, text, timestamp, run } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 const StoredContentSettings = row({
@@ -28,94 +28,51 @@ const StoredKeyContent = row({
 })
 export type StoredKeyContent = RowOf<typeof StoredKeyContent>
 
-export function findContentSettings(sql: Sql, organizationId: string): Promise<StoredContentSettings | null> {
-  return StoredContentSettings.first(sql, "SELECT * FROM content_settings WHERE organization_id = $1", [
-    organizationId,
-  ])
-}
+export const findContentSettings = (sql: Sql, organizationId: string) =>
+  StoredContentSettings.first(sql)`SELECT * FROM content_settings
+    WHERE organization_id = ${organizationId}`
 
 /** Replaces all of them; answers the version. */
-export function putContentSettings(
-  sql: Sql,
-  settings: Omit<StoredContentSettings, "version">,
-): Promise<bigint> {
-  return bigint.one(
-    sql,
-    `INSERT INTO content_settings AS s
-       (organization_id, keep, sample_rate, retention_days, redact_patterns, redact_question_set, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
-     ON CONFLICT (organization_id) DO UPDATE SET keep = excluded.keep, sample_rate = excluded.sample_rate,
-       retention_days = excluded.retention_days, redact_patterns = excluded.redact_patterns,
-       redact_question_set = excluded.redact_question_set, updated_at = excluded.updated_at, version = s.version + 1
-     RETURNING version`,
-    [
-      settings.organizationId,
-      settings.keep,
-      settings.sampleRate,
-      settings.retentionDays,
-      JSON.stringify(settings.redactPatterns),
-      settings.redactQuestionSet,
-      settings.updatedAt,
-    ],
-  )
-}
+export const putContentSettings = (sql: Sql, settings: Omit<StoredContentSettings, "version">) =>
+  bigint.one(sql)`INSERT INTO content_settings AS s
+      (organization_id, keep, sample_rate, retention_days, redact_patterns, redact_question_set, updated_at)
+    VALUES (${settings.organizationId}, ${settings.keep}, ${settings.sampleRate}, ${settings.retentionDays},
+      ${JSON.stringify(settings.redactPatterns)}, ${settings.redactQuestionSet}, ${settings.updatedAt})
+    ON CONFLICT (organization_id) DO UPDATE SET keep = excluded.keep, sample_rate = excluded.sample_rate,
+      retention_days = excluded.retention_days, redact_patterns = excluded.redact_patterns,
+      redact_question_set = excluded.redact_question_set, updated_at = excluded.updated_at,
+        version = s.version + 1
+    RETURNING version`
 
-export function findKeyContent(
-  sql: Sql,
-  organizationId: string,
-  keyId: string,
-): Promise<StoredKeyContent | null> {
-  return StoredKeyContent.first(
-    sql,
-    "SELECT * FROM key_content_settings WHERE organization_id = $1 AND key_id = $2",
-    [organizationId, keyId],
-  )
-}
+export const findKeyContent = (sql: Sql, organizationId: string, keyId: string) =>
+  StoredKeyContent.first(sql)`SELECT * FROM key_content_settings
+    WHERE organization_id = ${organizationId} AND key_id = ${keyId}`
 
-export function listKeyContent(sql: Sql, organizationId: string): Promise<StoredKeyContent[]> {
-  return StoredKeyContent.all(sql, "SELECT * FROM key_content_settings WHERE organization_id = $1", [
-    organizationId,
-  ])
-}
+export const listKeyContent = (sql: Sql, organizationId: string) =>
+  StoredKeyContent.all(sql)`SELECT * FROM key_content_settings
+    WHERE organization_id = ${organizationId}`
 
-export async function putKeyContent(sql: Sql, given: StoredKeyContent): Promise<void> {
-  await sql.query(
-    `INSERT INTO key_content_settings (key_id, organization_id, keep, sample_rate, retention_days, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6)
-     ON CONFLICT (key_id) DO UPDATE SET keep = excluded.keep, sample_rate = excluded.sample_rate,
-       retention_days = excluded.retention_days, updated_at = excluded.updated_at`,
-    [given.keyId, given.organizationId, given.keep, given.sampleRate, given.retentionDays, given.updatedAt],
-  )
-}
+export const putKeyContent = (sql: Sql, given: StoredKeyContent) =>
+  run(sql)`INSERT INTO key_content_settings (key_id, organization_id, keep, sample_rate,
+      retention_days, updated_at)
+    VALUES (${given.keyId}, ${given.organizationId}, ${given.keep}, ${given.sampleRate},
+      ${given.retentionDays}, ${given.updatedAt})
+    ON CONFLICT (key_id) DO UPDATE SET keep = excluded.keep, sample_rate = excluded.sample_rate,
+      retention_days = excluded.retention_days, updated_at = excluded.updated_at`
 
-export async function deleteKeyContent(sql: Sql, organizationId: string, keyId: string): Promise<void> {
-  await sql.query("DELETE FROM key_content_settings WHERE organization_id = $1 AND key_id = $2", [
-    organizationId,
-    keyId,
-  ])
-}
+export const deleteKeyContent = (sql: Sql, organizationId: string, keyId: string) =>
+  run(sql)`DELETE FROM key_content_settings
+    WHERE organization_id = ${organizationId} AND key_id = ${keyId}`
 
 const DroppedContent = row({ reason: text, count: integer, lastAt: timestamp })
 export type DroppedContent = RowOf<typeof DroppedContent>
 
-export function listDropped(sql: Sql, organizationId: string): Promise<DroppedContent[]> {
-  return DroppedContent.all(
-    sql,
-    "SELECT reason, count, last_at FROM content_dropped WHERE organization_id = $1 ORDER BY reason",
-    [organizationId],
-  )
-}
+export const listDropped = (sql: Sql, organizationId: string) =>
+  DroppedContent.all(sql)`SELECT reason, count, last_at FROM content_dropped
+    WHERE organization_id = ${organizationId} ORDER BY reason`
 
-export async function addDropped(
-  sql: Sql,
-  organizationId: string,
-  { reason, count, lastAt }: DroppedContent,
-): Promise<void> {
-  await sql.query(
-    `INSERT INTO content_dropped AS d (organization_id, reason, count, last_at)
-     SELECT id, $2, $3, $4 FROM organizations WHERE id = $1
-     ON CONFLICT (organization_id, reason) DO UPDATE SET count = d.count + excluded.count,
-       last_at = greatest(d.last_at, excluded.last_at)`,
-    [organizationId, reason, count, lastAt],
-  )
-}
+export const addDropped = (sql: Sql, organizationId: string, { reason, count, lastAt }: DroppedContent) =>
+  run(sql)`INSERT INTO content_dropped AS d (organization_id, reason, count, last_at)
+    SELECT id, ${reason}, ${count}, ${lastAt} FROM organizations WHERE id = ${organizationId}
+    ON CONFLICT (organization_id, reason) DO UPDATE SET count = d.count + excluded.count,
+      last_at = greatest(d.last_at, excluded.last_at)`

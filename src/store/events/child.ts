@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import { getPriority, setPriority } from "node:os"
-import { servePeer } from "../../base/peer/connection.ts"
+import { servePeer } from "../../base/peer/serve.ts"
 import { lockDirectory } from "../directory-lock.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { Intake } from "./intake.ts"
@@ -10,7 +10,7 @@ import { findSequence } from "./lookup.ts"
 import { openEngine } from "./open-engine.ts"
 import { overview, timeseries } from "./reports.ts"
 import { findSequenceFacts, listSequences } from "./request-log.ts"
-import type { AnalyticsService } from "./service.ts"
+import type { AnalyticsService } from "./events.ts"
 import { exportFile, holdings, sumCharged, sumSpendByTag } from "./upkeep.ts"
 
 /** Dashboards and exports give way to requests: on a busy processor they get a thirtieth of what the model gets. */
@@ -22,6 +22,8 @@ const lockRetryMs = 200
 let engine: EventEngine | undefined
 let intake: Intake | undefined
 
+// Exports and copies hold what only the owner of the data directory may read.
+process.umask(0o077)
 giveWay()
 servePeer<AnalyticsService>({
   open: async (place) => {
@@ -36,7 +38,8 @@ servePeer<AnalyticsService>({
   requests: async (question) => await listSequences(opened(engine), question),
   request: async (lookup) => await findSequenceFacts(opened(engine), lookup),
   take: async (part) => await opened(intake).take(part),
-  import: async ({ file }) => await opened(intake).import(file),
+  receive: async ({ data, token }) => await opened(intake).receive(data, token),
+  import: ({ file, share }) => opened(intake).import(file, share),
   export: async ({ file, ...excerpt }) => await exportFile(opened(engine), excerpt, file),
   copy: async ({ file }) => {
     await opened(engine).copy(file)

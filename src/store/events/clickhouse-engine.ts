@@ -1,5 +1,6 @@
 /** The events in a ClickHouse server, through its own client. */
 import { createWriteStream } from "node:fs"
+import { rm } from "node:fs/promises"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createClient } from "@clickhouse/client"
@@ -52,6 +53,8 @@ SETTINGS insert_deduplication_token = '${token.replaceAll(/[^\w:.-]/g, "_")}' FO
     },
     writeParquet: async ({ text, values }, file) => {
       const { stream } = await client.exec({ query: `${text} FORMAT Parquet`, query_params: { ...values } })
+      // A file that is there already would keep its mode.
+      await rm(file, { force: true })
       await pipeline(stream, createWriteStream(file))
     },
     copy: async () => {

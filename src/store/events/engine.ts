@@ -2,7 +2,7 @@
 import type { SqlRow } from "../sql.ts"
 import type { EventRow } from "./event.ts"
 
-export type Value = string | number | readonly string[]
+type Value = string | number | readonly string[]
 /** What a statement's parameters stand for, by name; values never become part of its text. */
 export type Values = Readonly<Record<string, Value>>
 

@@ -16,6 +16,7 @@ import {
   listSegments,
   segmentPath,
 } from "../journal/journal.ts"
+import type { EventBatch } from "./batch.ts"
 import type { Events } from "./events.ts"
 
 export const analyticsConsumer = "analytics"
@@ -37,6 +38,8 @@ interface ExporterSettings {
   readonly log: Log
   /** Whether events may be written beside what is kept for the journal; always where they lie elsewhere. */
   readonly hasDiskSpace?: () => boolean
+  /** Gives other gateways what was taken, before it counts as exported. */
+  readonly share?: ((batch: EventBatch) => Promise<void>) | undefined
   /** Of the journal, not yet exported; above it the oldest segments are given up. */
   readonly lagBytesMax?: number
 }
@@ -128,7 +131,7 @@ export class Exporter {
   }
 
   async #export(): Promise<void> {
-    const { events, journal } = this.#settings
+    const { events, journal, share } = this.#settings
     const { gatewayId, directory } = journal
     // No further than what is there now: what comes meanwhile is exported after a pause, many at a time.
     const until = journal.end
@@ -137,7 +140,14 @@ export class Exporter {
       if (this.#settings.hasDiskSpace?.() === false)
         throw new Error("Cannot keep events: the disk has no room beside what is kept for usage")
       const from = this.#position
-      const taken = await events.ask("take", { gatewayId, directory, from, until })
+      const taken = await events.ask("take", {
+        gatewayId,
+        directory,
+        from,
+        until,
+        share: share !== undefined,
+      })
+      if (taken.batch) await share?.(taken.batch)
       this.#exportedEvents += taken.events
       this.#damagedLines += taken.damaged
       this.#failures = 0

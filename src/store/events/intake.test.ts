@@ -131,7 +131,7 @@ describe("with DuckDB", () => {
         .map((record) => JSON.stringify(record))
         .join("\n"),
     )
-    await intake.import(file)
+    expect(await intake.import(file).next()).toEqual({ done: true, value: { events: perSegment } })
     for (const segment of [2, 3, 4]) position = await take(intake, position, await append(segment))
     expect(saidNew).toEqual([false, false, false, false, true])
     expect(await countKept()).toBe(4 * perSegment)

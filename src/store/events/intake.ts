@@ -8,8 +8,10 @@ import { type JournalPosition, isBefore, lineBytesMax } from "../journal/journal
 import type { SequenceRecord } from "../journal/record.ts"
 import { readJournal } from "../journal/segments.ts"
 import { readLines } from "../lines.ts"
+import { type EventBatch, packEvents, unpackEvents } from "./batch.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { type EventRow, eventOf, resultNames } from "./event.ts"
+import { isParquet, readParquet } from "./parquet.ts"
 
 /** One insert: enough for a second of a busy gateway, little enough to be held in memory several times over. */
 const batchBytesMax = 4 * 1024 * 1024
@@ -22,12 +24,16 @@ export interface JournalPart {
   readonly from: JournalPosition
   /** The end of the journal; it is never before one that was given earlier. */
   readonly until: JournalPosition
+  /** Whether other gateways are to get the events too. */
+  readonly share?: boolean
 }
 
 export interface Taken {
   readonly next: JournalPosition
   readonly events: number
   readonly damaged: number
+  /** Where it is shared and there is something to share. */
+  readonly batch: EventBatch | null
 }
 
 /** The journal that was taken from last; nothing at `end` or after it was ever given to the engine. */
@@ -52,7 +58,7 @@ export class Intake {
     const { gatewayId, directory, from, until } = part
     const { records, next, damages } = await readJournal(directory, from, { until, bytesMax: batchBytesMax })
     const damaged = damages.filter(({ kind }) => kind === "line").length
-    const rows = distinct(records)
+    const rows = distinct(records.map((record) => eventOf(record)))
     if (rows.length > 0) {
       const token = `${gatewayId}:${from.segment}.${from.offset}-${next.segment}.${next.offset}`
       const areNew =
@@ -60,31 +66,46 @@ export class Intake {
         records.every(({ timestamp, may_repeat }) => !may_repeat && timestamp > this.#newestImportedMs)
       await this.#engine.insert(rows, { token, areNew })
     }
-    return { next, events: rows.length, damaged }
+    const batch = part.share === true && rows.length > 0 ? await packEvents(rows) : null
+    return { next, events: rows.length, damaged, batch }
   }
 
-  /** Takes a file with one JSON object a line. What was taken before is not counted twice, so it may be repeated. */
-  async import(file: string): Promise<{ events: number }> {
-    const lines = readLines(createReadStream(file))
-    let waiting: SequenceRecord[] = []
-    let number = 0
+  /** Takes what another gateway shares; what comes again is not counted twice. */
+  async receive(data: Uint8Array, token: string): Promise<null> {
+    await this.#insertForeign(await unpackEvents(data), token)
+    return null
+  }
+
+  /**
+   * Takes a file of an export (Parquet), or with one JSON object a line. What was taken before is not counted twice, so it may be
+   * repeated. Yields what is to be shared.
+   */
+  async *import(file: string, share = false): AsyncGenerator<EventBatch, { events: number }> {
+    let waiting: EventRow[] = []
     let events = 0
-    const flush = async (): Promise<void> => {
+    const flush = async (): Promise<EventRow[]> => {
       const rows = distinct(waiting)
-      const token = `import:${rows[0]?.seq_id ?? ""}:${rows.at(-1)?.seq_id ?? ""}:${rows.length}:${number}`
-      for (const { timestamp } of rows) this.#newestImportedMs = Math.max(this.#newestImportedMs, timestamp)
-      await this.#engine.insert(rows, { token, areNew: false })
       events += rows.length
       waiting = []
+      const token = `import:${rows[0]?.seq_id ?? ""}:${rows.at(-1)?.seq_id ?? ""}:${rows.length}:${events}`
+      await this.#insertForeign(rows, token)
+      return rows
     }
-    for await (const line of lines) {
-      number++
-      if (line.trim() === "") continue
-      waiting.push(readLine(line, number))
-      if (waiting.length >= importRowsPerInsert) await flush()
+    for await (const rows of (await isParquet(file)) ? readParquet(file) : readJsonLines(file)) {
+      waiting.push(...rows)
+      if (waiting.length < importRowsPerInsert) continue
+      const taken = await flush()
+      if (share) yield await packEvents(taken)
     }
-    if (waiting.length > 0) await flush()
+    const last = await flush()
+    if (share && last.length > 0) yield await packEvents(last)
     return { events }
+  }
+
+  async #insertForeign(rows: readonly EventRow[], token: string): Promise<void> {
+    if (rows.length === 0) return
+    for (const { timestamp } of rows) this.#newestImportedMs = Math.max(this.#newestImportedMs, timestamp)
+    await this.#engine.insert(rows, { token, areNew: false })
   }
 
   /**
@@ -104,11 +125,17 @@ export class Intake {
   }
 }
 
-/** The last of several records of one sequence counts. */
-function distinct(records: readonly SequenceRecord[]): EventRow[] {
-  const rows = new Map<string, EventRow>()
-  for (const record of records) rows.set(record.seq_id, eventOf(record))
-  return [...rows.values()]
+/** The last of several of one sequence counts. */
+const distinct = (rows: readonly EventRow[]): EventRow[] => [
+  ...new Map(rows.map((row) => [row.seq_id, row])).values(),
+]
+
+async function* readJsonLines(file: string): AsyncGenerator<EventRow[]> {
+  let number = 0
+  for await (const line of readLines(createReadStream(file))) {
+    number++
+    if (line.trim() !== "") yield [eventOf(readLine(line, number))]
+  }
 }
 
 const Text = z.string().nullable().default(null)

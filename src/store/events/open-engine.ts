@@ -1,7 +1,7 @@
 /** Opens the engine of a place, whose directory is there. Each engine is loaded only where it is used. */
 import { join } from "node:path"
 import type { EventEngine } from "./engine.ts"
-import type { Place } from "./service.ts"
+import type { Place } from "./events.ts"
 
 export async function openEngine(place: Place): Promise<EventEngine> {
   switch (place.engine) {

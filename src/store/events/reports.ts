@@ -56,11 +56,7 @@ export async function overview(
       bucket_ms: grid.bucketMs,
       buckets: bucketsOf(grid).map((bucket, index) => ({ ...bucket, ...measuresOf(byBucket.get(index)) })),
     },
-    breakdown: {
-      dim: groupBy,
-      metric,
-      rows: GroupRow.readAll(breakdown),
-    },
+    breakdown: { dim: groupBy, metric, rows: GroupRow.readAll(breakdown) },
     status: { rows: statusOf(whole) },
     tool_calls: { rows: ToolRow.readAll(tools) },
   }

@@ -8,7 +8,7 @@ import { type Lookup, findRow, orNull, sequenceOf } from "./lookup.ts"
 import { conditions, tagMatch } from "./selection.ts"
 
 /** Columns that a filter compares for equality. */
-export type FilteredColumn =
+type FilteredColumn =
   | "api_key_id"
   | "model"
   | "call_source"

@@ -1,8 +1,8 @@
 /** Files of organizations, and the blobs behind them: a blob is stored once for all files, batches and parts that name it. */
+import { bigint, oneOf, row, type RowOf, table, text, timestamp, part, run, runCounted } from "../rows.ts"
 import { type Page, toPage } from "../pages.ts"
-import { type RowOf, bigint, oneOf, row, table, text, timestamp } from "../rows.ts"
 import type { Database, Sql, Transaction } from "../sql.ts"
-import type { FileStorage, StagedBlob } from "./storage.ts"
+import { BlobDamaged, type FileStorage, type StagedBlob } from "./storage.ts"
 
 const File = table("files", {
   id: text,
@@ -30,26 +30,22 @@ export async function placeBlob(
   blob: StagedBlob,
   now: Date,
 ): Promise<void> {
-  await database.query(
-    `INSERT INTO file_blobs AS b (organization_id, storage, sha256, bytes, kept_until) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT (organization_id, storage, sha256) DO UPDATE SET kept_until = EXCLUDED.kept_until`,
-    [organizationId, storage.id, blob.sha256, blob.bytes, new Date(now.getTime() + placedMsMax)],
-  )
+  await run(database)`INSERT INTO file_blobs AS b (organization_id, storage, sha256, bytes, kept_until)
+    VALUES (${organizationId}, ${storage.id}, ${blob.sha256}, ${blob.bytes},
+      ${new Date(now.getTime() + placedMsMax)})
+    ON CONFLICT (organization_id, storage, sha256) DO UPDATE SET kept_until = EXCLUDED.kept_until`
   await blob.place(organizationId)
 }
 
 /** For a blob that was placed: from now on it stays as long as what names it. */
-export async function nameBlob(
+export const nameBlob = (
   sql: Transaction,
   storage: FileStorage,
   organizationId: string,
   { sha256 }: Pick<StagedBlob, "sha256">,
-): Promise<void> {
-  await sql.query(
-    "UPDATE file_blobs SET kept_until = NULL WHERE organization_id = $1 AND storage = $2 AND sha256 = $3",
-    [organizationId, storage.id, sha256],
-  )
-}
+) =>
+  run(sql)`UPDATE file_blobs SET kept_until = NULL
+    WHERE organization_id = ${organizationId} AND storage = ${storage.id} AND sha256 = ${sha256}`
 
 /** Its blob must have been placed. */
 export async function insertFile(
@@ -65,21 +61,18 @@ export async function insertFile(
 
 /** What the files of an organization take. Uploads of one organization that end at once are counted one after the other. */
 export async function lockUsedBytes(sql: Transaction, organizationId: string): Promise<bigint> {
-  await sql.query("SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [organizationId])
+  await run(sql)`SELECT id FROM organizations WHERE id = ${organizationId} FOR NO KEY UPDATE`
   return await sumBytes(sql, organizationId)
 }
 
-export async function sumBytes(sql: Sql, organizationId: string): Promise<bigint> {
-  return await bigint.one(sql, "SELECT coalesce(sum(bytes), 0) FROM files WHERE organization_id = $1", [
-    organizationId,
-  ])
-}
+export const sumBytes = (sql: Sql, organizationId: string) =>
+  bigint.one(sql)`SELECT coalesce(sum(bytes), 0) FROM files
+    WHERE organization_id = ${organizationId}`
 
-export function findFile(sql: Sql, organizationId: string, id: string, now: Date): Promise<File | null> {
-  return File.find(sql, "organization_id = $1 AND id = $2 AND expires_at > $3", [organizationId, id, now])
-}
+export const findFile = (sql: Sql, organizationId: string, id: string, now: Date) =>
+  File.find(sql)`organization_id = ${organizationId} AND id = ${id} AND expires_at > ${now}`
 
-export interface FileQuery {
+interface FileQuery {
   readonly limit: number
   readonly order: "asc" | "desc"
   readonly after?: string | undefined
@@ -93,28 +86,22 @@ export async function pageFiles(
   now: Date,
 ): Promise<Page<File>> {
   const beyond = order === "asc" ? ">" : "<"
-  const files = await File.list(
-    sql,
-    `organization_id = $1 AND expires_at > $2 AND ($3::text IS NULL OR id ${beyond} $3)
-       AND ($4::text IS NULL OR purpose = $4) ORDER BY id ${order} LIMIT $5`,
-    [organizationId, now, after ?? null, purpose ?? null, limit + 1],
-  )
+  const files = await File.list(sql)`organization_id = ${organizationId} AND expires_at > ${now}
+      AND (${after ?? null}::text IS NULL OR id ${part(beyond)} ${after ?? null})
+    AND (${purpose ?? null}::text IS NULL OR purpose = ${purpose ?? null})
+    ORDER BY id ${part(order)} LIMIT ${limit + 1}`
   return toPage(files, limit, ({ id }) => id)
 }
 
 /** Its bytes go with the next sweep, unless something else names them. */
-export async function deleteFile(sql: Sql, organizationId: string, id: string): Promise<boolean> {
-  const rows = await sql.query("DELETE FROM files WHERE organization_id = $1 AND id = $2 RETURNING id", [
-    organizationId,
-    id,
-  ])
-  return rows.length > 0
-}
+export const deleteFile = async (sql: Sql, organizationId: string, id: string) =>
+  (await runCounted(sql)`DELETE FROM files WHERE organization_id = ${organizationId} AND id = ${id}
+    RETURNING id`) > 0
 
 /** With the organization: its bytes go with the next sweep. */
 export async function deleteFilesOf(sql: Sql, organizationId: string): Promise<void> {
-  await sql.query("DELETE FROM batches WHERE organization_id = $1", [organizationId])
-  await sql.query("DELETE FROM files WHERE organization_id = $1", [organizationId])
+  await run(sql)`DELETE FROM batches WHERE organization_id = ${organizationId}`
+  await run(sql)`DELETE FROM files WHERE organization_id = ${organizationId}`
 }
 
 const dayMs = 86_400_000
@@ -124,10 +111,9 @@ const batchesKeptMs = 90 * dayMs
 /** Removes what has expired and what deleted organizations had, then blobs of this storage that nothing names any more. */
 export async function sweepFiles(database: Database, storage: FileStorage, now: Date): Promise<void> {
   const deleted = "SELECT id FROM organizations WHERE deleted_at IS NOT NULL"
-  await database.query(`DELETE FROM batches WHERE finished_at < $1 OR organization_id IN (${deleted})`, [
-    new Date(now.getTime() - batchesKeptMs),
-  ])
-  await database.query(`DELETE FROM files WHERE expires_at <= $1 OR organization_id IN (${deleted})`, [now])
+  await run(database)`DELETE FROM batches WHERE finished_at < ${new Date(now.getTime() - batchesKeptMs)}
+    OR organization_id IN (${part(deleted)})`
+  await run(database)`DELETE FROM files WHERE expires_at <= ${now} OR organization_id IN (${part(deleted)})`
   await removeOrphans(database, storage, now)
 }
 
@@ -136,32 +122,73 @@ export async function removeOrphans(database: Database, storage: FileStorage, no
   while (await removeOrphan(database, storage, now));
 }
 
-const Orphan = row({ organizationId: text, sha256: text })
+const Blob = row({ organizationId: text, sha256: text })
 
 /** False when there is none. */
 async function removeOrphan(database: Database, storage: FileStorage, now: Date): Promise<boolean> {
   return await database.transaction(async (sql) => {
-    const orphan = await Orphan.first(
-      sql,
-      `SELECT organization_id, sha256 FROM file_blobs b
-       WHERE storage = $1 AND (kept_until IS NULL OR kept_until <= $2)
-         AND NOT EXISTS (SELECT 1 FROM files f WHERE f.organization_id = b.organization_id
-           AND f.storage = b.storage AND f.sha256 = b.sha256)
-         AND NOT EXISTS (SELECT 1 FROM batches a WHERE a.organization_id = b.organization_id
-           AND a.storage = b.storage AND a.input_sha256 = b.sha256)
-         AND NOT EXISTS (SELECT 1 FROM batch_parts p WHERE p.organization_id = b.organization_id
-           AND p.storage = b.storage AND p.result_sha256 = b.sha256)
-       LIMIT 1 FOR UPDATE SKIP LOCKED`,
-      [storage.id, now],
-    )
+    const orphan = await Blob.first(sql)`SELECT organization_id, sha256 FROM file_blobs b
+      WHERE storage = ${storage.id} AND (kept_until IS NULL OR kept_until <= ${now})
+        AND NOT EXISTS (SELECT 1 FROM files f WHERE f.organization_id = b.organization_id
+          AND f.storage = b.storage AND f.sha256 = b.sha256)
+        AND NOT EXISTS (SELECT 1 FROM batches a WHERE a.organization_id = b.organization_id
+          AND a.storage = b.storage AND a.input_sha256 = b.sha256)
+        AND NOT EXISTS (SELECT 1 FROM batch_parts p WHERE p.organization_id = b.organization_id
+          AND p.storage = b.storage AND p.result_sha256 = b.sha256)
+      LIMIT 1 FOR UPDATE SKIP LOCKED`
     if (!orphan) return false
     const { organizationId, sha256 } = orphan
-    await sql.query("DELETE FROM file_blobs WHERE organization_id = $1 AND storage = $2 AND sha256 = $3", [
-      organizationId,
-      storage.id,
-      sha256,
-    ])
-    await storage.remove({ organizationId, sha256 })
+    await run(sql)`DELETE FROM file_blobs WHERE organization_id = ${organizationId}
+      AND storage = ${storage.id} AND sha256 = ${sha256}`
+    await storage.remove({ organizationId, sha256 }, sql)
     return true
   })
 }
+
+/**
+ * Moves what lies in one storage to another, as when gateways begin to share one. Nothing may run batches meanwhile; what breaks off
+ * goes on with the next call. Returns how many blobs were moved; damaged ones stay.
+ */
+export async function moveBlobs(
+  database: Database,
+  { from, to, now }: { readonly from: FileStorage; readonly to: FileStorage; readonly now: Date },
+): Promise<number> {
+  let moved = 0
+  const blobs = await Blob.all(database)`SELECT organization_id, sha256 FROM file_blobs
+    WHERE storage = ${from.id} ORDER BY organization_id, sha256`
+  for (const name of blobs) {
+    const staged = await to.stage(from.read(name)).catch((error: unknown) => {
+      if (error instanceof BlobDamaged) return null
+      throw error
+    })
+    if (!staged) continue
+    try {
+      await placeBlob(database, to, name.organizationId, staged, now)
+      await database.transaction(async (sql) => {
+        await nameBlob(sql, to, name.organizationId, staged)
+        for (const [named, sha256] of namingBlobs)
+          await run(
+            sql,
+          )`UPDATE ${part(named)} SET storage = ${to.id} WHERE organization_id = ${name.organizationId}
+            AND storage = ${from.id} AND ${part(sha256)} = ${name.sha256}`
+        await run(sql)`DELETE FROM file_blobs
+          WHERE organization_id = ${name.organizationId} AND storage = ${from.id} AND sha256 = ${name.sha256}`
+        await from.remove(name, sql)
+      })
+    } finally {
+      await staged.discard()
+    }
+    moved++
+  }
+  for (const [named, sha256] of namingBlobs)
+    await run(database)`UPDATE ${part(named)} SET storage = ${to.id}
+      WHERE storage = ${from.id} AND ${part(sha256)} IS NULL`
+  return moved
+}
+
+/** Tables, and the column of each that names the bytes. */
+const namingBlobs = [
+  ["files", "sha256"],
+  ["batches", "input_sha256"],
+  ["batch_parts", "result_sha256"],
+] as const

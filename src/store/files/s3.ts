@@ -4,7 +4,7 @@ import { AwsClient } from "aws4fetch"
 import type { Log } from "../../base/log.ts"
 import { BlobDamaged, type BlobName, type ByteRange, type FileStorage, verified } from "./storage.ts"
 
-export interface S3Place {
+interface S3Place {
   readonly endpoint: string
   readonly region: string
   readonly bucket: string

@@ -16,6 +16,7 @@ import { join } from "node:path"
 import { errorCode } from "../../base/error-code.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { DiskSpace } from "../disk-space.ts"
+import type { Sql } from "../sql.ts"
 
 export interface BlobName {
   readonly organizationId: string
@@ -45,8 +46,8 @@ export interface FileStorage {
   stage(pieces: AsyncIterable<Uint8Array>): Promise<StagedBlob>
   /** Throws BlobDamaged at the end of a whole read whose bytes do not have their SHA-256, or where there is nothing. */
   read(name: BlobName, range?: ByteRange): AsyncIterable<Uint8Array>
-  /** Harmless where it is gone. */
-  remove(name: BlobName): Promise<void>
+  /** Harmless where it is gone. Bytes in the database go with the transaction. */
+  remove(name: BlobName, sql: Sql): Promise<void>
 }
 
 /** What is stored is not what was put there. */
@@ -57,7 +58,8 @@ export class BlobDamaged extends Error {
 const readBytes = 256 * 1024
 /** A file that is being uploaded is written to again and again. */
 const stagingMsMax = 24 * 3_600_000
-const idFile = "storage-id"
+/** In a folder that has been a storage. */
+export const storageIdFile = "storage-id"
 
 /** `<directory>/<organization>/<first two digits>/<SHA-256>`; what is being uploaded lies in `<directory>/staging`. */
 export async function openDirectoryStorage(
@@ -72,7 +74,7 @@ export async function openDirectoryStorage(
     join(directory, organizationId, sha256.slice(0, 2))
   const pathOf = (name: BlobName): string => join(folderOf(name), name.sha256)
   return {
-    id: await ensureId(join(directory, idFile)),
+    id: await ensureId(join(directory, storageIdFile)),
     blobBytesMax: Infinity,
     stage: async (pieces) => {
       const path = join(staging, randomUUID())
@@ -138,9 +140,7 @@ const full = (cause?: unknown): Fault =>
   new Fault(
     "storage_full",
     "Cannot store the file: the disk has no room for it; the operator must make some",
-    {
-      cause,
-    },
+    { cause },
   )
 
 async function writePieces(

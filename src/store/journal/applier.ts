@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import { StoreUnavailable } from "../sql.ts"
-import { type Damage, describeDamage, setAside } from "./damage.ts"
+import { type Damage, describeDamage, quarantine } from "./segments.ts"
 import { type Journal, type JournalPosition, isBefore } from "./journal.ts"
 
 interface JournalApplierDeps {
@@ -63,7 +63,7 @@ export abstract class JournalApplier {
 
   protected async reportDamages(damages: readonly Damage[]): Promise<void> {
     const { journal, log } = this.#deps
-    for (const damage of await setAside(journal.directory, damages))
+    for (const damage of await quarantine(journal.directory, damages))
       log.error({ segment: damage.segment, offset: damage.offset }, describeDamage(damage))
   }
 

@@ -3,10 +3,9 @@ import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import type { Ticks } from "../../base/money.ts"
 import { dayOf, monthOf, periodAt } from "../../base/clock.ts"
 import { type KeyDaySpend, budgetId } from "../budgets.ts"
-import type { Damage } from "./damage.ts"
 import { type JournalPosition, isBefore } from "./journal.ts"
 import type { SequenceRecord } from "./record.ts"
-import { readJournal } from "./segments.ts"
+import { type Damage, readJournal } from "./segments.ts"
 
 /** What an account owes for a month, or what was used of a budget in a period. */
 export interface AccountSum {
@@ -35,7 +34,7 @@ export interface ChargeWords {
   readonly ticks: string
 }
 
-export interface DigestJob {
+interface DigestJob {
   readonly directory: string
   readonly from: JournalPosition
   /** Nothing at or after it is read. */

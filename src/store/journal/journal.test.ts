@@ -5,8 +5,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises"
 import { crc32 } from "node:zlib"
 import fc from "fast-check"
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
-import type { Damage } from "./damage.ts"
+import { ManualClock } from "../../../test/manual-clock.ts"
 import {
   type JournalPosition,
   type Journal,
@@ -20,7 +19,7 @@ import {
   openJournal,
 } from "./journal.ts"
 import type { SequenceRecord } from "./record.ts"
-import { readJournal } from "./segments.ts"
+import { type Damage, readJournal } from "./segments.ts"
 
 let directory: string
 let journal: Journal | undefined
@@ -271,7 +270,7 @@ test("with power durability a record is acknowledged after the disk has it, othe
     let isAcknowledged = false
     const appended = writer.append(record("seq_0")).then(() => void (isAcknowledged = true))
     await vi.waitFor(async () => expect((await stat(segmentPath(directory, 1))).size).toBeGreaterThan(0), {
-      timeout: 600_000,
+      timeout: 60_000,
     })
     for (let turn = 0; turn < 10; turn++) await endOfTurn()
     expect(isAcknowledged).toBe(durability === "process")

@@ -5,29 +5,30 @@
  * `Journal.passed`; a segment is deleted when every consumer is past it. Positions are meant to be stored: two numbers that
  * only ever grow. What is damaged is passed over and told; everything else is read.
  */
-import { type FileHandle, open } from "node:fs/promises"
+import { type FileHandle, open, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
 import { errorCode } from "../../base/error-code.ts"
-import type { Damage } from "./damage.ts"
 import {
-  type JournalEntry,
-  type JournalPosition,
   decodeLines,
   isBefore,
+  type JournalEntry,
+  type JournalPosition,
   lineBytesMax as lineBytesMaxDefault,
   listSegments,
   newline,
+  segmentName,
   segmentPath,
 } from "./journal.ts"
 import type { SequenceRecord } from "./record.ts"
 
-export interface JournalBatch<Entry extends JournalEntry = SequenceRecord> {
+interface JournalBatch<Entry extends JournalEntry = SequenceRecord> {
   readonly records: readonly Entry[]
   /** Where to go on: `until` when everything before it is read; where the reading began when there is nothing more. */
   readonly next: JournalPosition
   readonly damages: readonly Damage[]
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** Nothing at or after this position is read: what a running writer has not finished is not there yet. */
   readonly until?: JournalPosition | undefined
   readonly bytesMax?: number | undefined
@@ -127,4 +128,54 @@ async function readBytes(file: FileHandle, offset: number, length: number): Prom
 function absentIsNull(error: unknown): null {
   if (errorCode(error) === "ENOENT") return null
   throw error
+}
+
+/** What of the journal could not be read: named, set aside in a file of its own, and told to the operator. */
+export interface Damage {
+  /**
+   * `line`: bytes that are no longer what was written. `tail`: the end of a write that a crash or a power cut ended, so
+   * that no client got an answer. `segment`: a file that is gone.
+   */
+  readonly kind: "line" | "tail" | "segment"
+  readonly segment: number
+  readonly offset: number
+  readonly bytes: number
+  /** The bytes in base64, as far as they are kept. */
+  readonly content: string
+}
+
+const fileName = "damaged.jsonl"
+
+/** Adds what is not there yet, and returns that: a stretch of the journal may be read more than once. */
+export async function quarantine(directory: string, damages: readonly Damage[]): Promise<readonly Damage[]> {
+  if (damages.length === 0) return []
+  const known = new Set((await readQuarantine(directory)).map(keyOf))
+  const fresh = damages.filter((damage) => !known.has(keyOf(damage)))
+  const lines = fresh.map((damage) => `${JSON.stringify(damage)}\n`).join("")
+  await writeFile(join(directory, fileName), lines, { flag: "a", mode: 0o600, flush: true })
+  return fresh
+}
+
+export async function readQuarantine(directory: string): Promise<Damage[]> {
+  const text = await readFile(join(directory, fileName), "utf8").catch(() => "")
+  // Only `quarantine` writes the file; a line that a crash cut off has no end.
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Damage)
+}
+
+const keyOf = ({ kind, segment, offset }: Damage): string => `${kind} ${segment} ${offset}`
+
+/** One sentence for the operator. */
+export function describeDamage({ kind, segment, offset, bytes }: Damage): string {
+  const name = segmentName(segment)
+  switch (kind) {
+    case "segment":
+      return `the journal's segment ${name} is missing; usage that was only there is not charged`
+    case "line":
+      return `the journal's segment ${name} has ${bytes} damaged bytes at ${offset}; they are set aside in ${fileName} and their usage is not charged`
+    case "tail":
+      return `the journal's segment ${name} ends in an unfinished write of ${bytes} bytes at ${offset}, set aside in ${fileName}; it was never acknowledged`
+  }
 }

@@ -1,10 +1,23 @@
 /** Counts of how a set's questions were answered, by the hour; gateways add to them. */
-import { type RowOf, bigint, boolean, integer, row, text } from "../rows.ts"
+import {
+  type RowOf,
+  bigint,
+  boolean,
+  integer,
+  number,
+  row,
+  text,
+  part,
+  run,
+  fragment,
+  runCounted,
+} from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 export const confidenceBins = 10
 const binColumns = Array.from({ length: confidenceBins }, (_, bin) => `bin_${bin}`)
-const addedColumns = ["rows", ...binColumns, "latency_ms", "cost_ticks"]
+const countedColumns = ["rows", ...binColumns, "latency_ms", "cost_ticks"]
+const addedColumns = [...countedColumns, "confidence"]
 
 export interface AnswerCounts {
   readonly setId: string
@@ -16,6 +29,8 @@ export interface AnswerCounts {
   readonly answer: string
   readonly rows: number
   readonly bins: readonly number[]
+  /** The sum of their confidences. */
+  readonly confidence: number
   readonly latencyMs: number
   readonly costTicks: bigint
 }
@@ -31,25 +46,26 @@ export async function addAnswerCounts(sql: Sql, counts: readonly AnswerCounts[])
     answer,
     rows: added.rows,
     ...Object.fromEntries(added.bins.map((count, bin) => [`bin_${bin}`, count])),
+    confidence: added.confidence,
     latency_ms: Math.round(added.latencyMs),
     cost_ticks: String(added.costTicks),
   }))
-  await sql.query(
-    `INSERT INTO set_answer_counts AS t
-       (set_id, version, question, hour, abstained, answer, ${addedColumns.join(", ")})
-     SELECT g.set_id, g.version, g.question, g.hour, g.abstained, g.answer,
-       ${addedColumns.map((column) => `g.${column}`).join(", ")}
-     FROM json_to_recordset($1::json) AS g (set_id text, version int, question text, hour timestamptz,
-       abstained boolean, answer text, ${addedColumns.map((column) => `${column} bigint`).join(", ")})
-     JOIN question_sets s ON s.id = g.set_id COLLATE "C"
-     ORDER BY g.set_id COLLATE "C", g.hour, g.version, g.question COLLATE "C", g.abstained, g.answer COLLATE "C"
-     ON CONFLICT (set_id, hour, version, question, abstained, answer) DO UPDATE SET
-       ${addedColumns.map((column) => `${column} = t.${column} + excluded.${column}`).join(", ")}`,
-    [JSON.stringify(rows)],
-  )
+  await run(sql)`INSERT INTO set_answer_counts AS t
+      (set_id, version, question, hour, abstained, answer, ${part(addedColumns.join(", "))})
+    SELECT g.set_id, g.version, g.question, g.hour, g.abstained, g.answer,
+      ${part(addedColumns.map((column) => `g.${column}`).join(", "))}
+    FROM json_to_recordset(${JSON.stringify(rows)}::json) AS g (set_id text, version int, question text,
+      hour timestamptz,
+      abstained boolean, answer text, confidence double precision,
+      ${part(countedColumns.map((column) => `${column} bigint`).join(", "))})
+    JOIN question_sets s ON s.id = g.set_id COLLATE "C"
+    ORDER BY g.set_id COLLATE "C", g.hour, g.version, g.question COLLATE "C", g.abstained,
+      g.answer COLLATE "C"
+    ON CONFLICT (set_id, hour, version, question, abstained, answer) DO UPDATE SET
+      ${part(addedColumns.map((column) => `${column} = t.${column} + excluded.${column}`).join(", "))}`
 }
 
-export interface AnswerSelection {
+interface AnswerSelection {
   readonly setId: string
   readonly startMs: number
   readonly endMs: number
@@ -67,15 +83,16 @@ const AnswerSums = row({
   bucket: integer,
   rows: integer,
   bins: integer.list(),
+  confidence: number,
   latencyMs: integer,
   costTicks: bigint,
 })
 export type AnswerSums = RowOf<typeof AnswerSums>
 
-const selected = `set_id = $1 AND hour >= $2 AND hour < $3
-  AND ($4::int IS NULL OR version = $4) AND ($5::text IS NULL OR question = $5)`
-const valuesOf = ({ setId, startMs, endMs, version, question }: AnswerSelection) =>
-  [setId, new Date(startMs), new Date(endMs), version, question] as const
+const selected = ({ setId, startMs, endMs, version, question }: AnswerSelection) =>
+  fragment`set_id = ${setId} AND hour >= ${new Date(startMs)} AND hour < ${new Date(endMs)}
+    AND (${version}::int IS NULL OR version = ${version}) AND (${question}::text IS NULL
+      OR question = ${question})`
 
 /** Summed by question and answer, and by buckets of so many seconds where they are given. */
 export async function sumAnswers(
@@ -86,31 +103,21 @@ export async function sumAnswers(
 ): Promise<AnswerSums[]> {
   const bucket =
     bucketSeconds === null ? "0" : `(extract(epoch FROM hour)::bigint / ${Math.trunc(bucketSeconds)})::int`
-  return await AnswerSums.all(
-    sql,
-    `SELECT question, abstained, answer, ${bucket} AS bucket, sum(rows) AS rows, sum(latency_ms) AS latency_ms,
-       sum(cost_ticks) AS cost_ticks, ARRAY[${binColumns.map((column) => `sum(${column})`).join(", ")}] AS bins
-     FROM set_answer_counts WHERE ${selected}
-     GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4 LIMIT $6`,
-    [...valuesOf(selection), limit],
-  )
+  const bins = binColumns.map((column) => `sum(${column})`).join(", ")
+  return await AnswerSums.all(sql)`SELECT question, abstained, answer, ${part(bucket)} AS bucket,
+      sum(rows) AS rows,
+      sum(latency_ms) AS latency_ms, sum(confidence) AS confidence, sum(cost_ticks) AS cost_ticks, ARRAY[${part(bins)}] AS bins
+    FROM set_answer_counts WHERE ${selected(selection)} GROUP BY 1, 2, 3, 4
+    ORDER BY 1, 2, 3, 4 LIMIT ${limit}`
 }
 
-export function listAnsweringVersions(sql: Sql, selection: AnswerSelection): Promise<number[]> {
-  return integer.all(
-    sql,
-    `SELECT DISTINCT version FROM set_answer_counts WHERE ${selected} ORDER BY version`,
-    [...valuesOf(selection)],
-  )
-}
+export const listAnsweringVersions = (sql: Sql, selection: AnswerSelection) =>
+  integer.all(sql)`SELECT DISTINCT version FROM set_answer_counts WHERE ${selected(selection)}
+    ORDER BY version`
 
 /** Answers how many rows were removed. */
-export async function purgeAnswerCounts(sql: Sql, before: Date, limit: number): Promise<number> {
-  const rows = await sql.query(
-    `DELETE FROM set_answer_counts WHERE (set_id, hour, version, question, abstained, answer) IN
-       (SELECT set_id, hour, version, question, abstained, answer FROM set_answer_counts
-        WHERE hour < $1 LIMIT $2) RETURNING version`,
-    [before, limit],
-  )
-  return rows.length
-}
+export const purgeAnswerCounts = (sql: Sql, before: Date, limit: number) =>
+  runCounted(sql)`DELETE FROM set_answer_counts
+    WHERE (set_id, hour, version, question, abstained, answer) IN
+    (SELECT set_id, hour, version, question, abstained, answer FROM set_answer_counts
+     WHERE hour < ${before} LIMIT ${limit}) RETURNING version`

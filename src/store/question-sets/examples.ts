@@ -1,15 +1,13 @@
 /** Examples and frozen cases of question sets. Labels are JSON: the right answer by the name of the question. */
 import { Fault } from "../../contract/errors.ts"
+import type { Label, TeacherLabel } from "../../contract/question-sets/examples.ts"
 import type { ContentCipher } from "../content/cipher.ts"
-import type { Page, PageRequest } from "../pages.ts"
-import { type RowOf, boolean, oneOf, row, text, timestamp } from "../rows.ts"
+import { boolean, oneOf, row, type RowOf, text, timestamp, part, run, runCounted } from "../rows.ts"
+import { type Page, type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 
 /** A text as it is stored: encrypted where the installation has a key. It is found by the hash beside it. */
-const StoredText = row({
-  input: text,
-  sealed: boolean,
-})
+const StoredText = row({ input: text, sealed: boolean })
 export type StoredText = RowOf<typeof StoredText>
 
 interface TextPlace {
@@ -42,16 +40,12 @@ export async function sealStoredInputs(sql: Sql, cipher: ContentCipher, limit: n
   if (!cipher.isAvailable) return 0
   let count = 0
   for (const table of ["question_set_examples", "question_set_cases"]) {
-    const rows = await PlacedText.all(
-      sql,
-      `SELECT id, set_id, input, sealed FROM ${table} WHERE NOT sealed ORDER BY id LIMIT $1`,
-      [limit],
-    )
-    await sql.query(
-      `UPDATE ${table} t SET input = e.input, sealed = true
-       FROM unnest($1::text[], $2::text[]) AS e (id, input) WHERE t.id = e.id AND NOT t.sealed`,
-      [rows.map(({ id }) => id), rows.map((row) => sealInput(cipher, row, row.input).input)],
-    )
+    const rows = await PlacedText.all(sql)`SELECT id, set_id, input, sealed FROM ${part(table)}
+      WHERE NOT sealed ORDER BY id LIMIT ${limit}`
+    const sealed = rows.map((row) => sealInput(cipher, row, row.input).input)
+    await run(sql)`UPDATE ${part(table)} t SET input = e.input, sealed = true
+      FROM unnest(${rows.map(({ id }) => id)}::text[], ${sealed}::text[]) AS e (id, input)
+      WHERE t.id = e.id AND NOT t.sealed`
     count += rows.length
   }
   return count
@@ -65,12 +59,22 @@ const Example = row({
   split: oneOf("train", "held_out"),
   /** JSON. */
   labels: text,
-  /** Review: a reviewer's label made it. */
-  source: oneOf("added", "review"),
+  /** JSON of `TeacherLabels`: another model's answers, which no person gave. */
+  teacherLabels: text,
+  /** What made it: a row of a person, a reviewer's label, or another model's answer. */
+  source: oneOf("added", "review", "teacher"),
   createdAt: timestamp,
   updatedAt: timestamp,
 })
 export type Example = RowOf<typeof Example>
+
+/** By the name of a question. */
+export type Labels = Readonly<Record<string, Label>>
+export type TeacherLabels = Readonly<Record<string, TeacherLabel>>
+
+// Written by the functions that add examples and cases, and by distillation.
+export const decodeLabels = (text: string): Labels => JSON.parse(text)
+export const decodeTeacherLabels = (text: string): TeacherLabels => JSON.parse(text)
 
 const Case = row({
   ...StoredText.columns,
@@ -81,104 +85,79 @@ const Case = row({
   expected: text,
   createdAt: timestamp,
 })
-export type Case = RowOf<typeof Case>
+type Case = RowOf<typeof Case>
 
 export async function pageExamples(
   sql: Sql,
   setId: string,
   page: PageRequest & { readonly split?: string | undefined },
 ): Promise<Page<Example>> {
-  const text = "SELECT * FROM question_set_examples WHERE set_id = $1 AND ($2::text IS NULL OR split = $2)"
-  return Example.page(sql, { text, values: [setId, page.split ?? null] }, page)
+  const { split = null } = page
+  return Example.page(sql, page)`SELECT * FROM question_set_examples
+    WHERE set_id = ${setId} AND (${split}::text IS NULL OR split = ${split})`
 }
 
 /** In the order of their ids, without those up to `after`. */
-export function listExamples(sql: Sql, setId: string, after: string, limit: number): Promise<Example[]> {
-  return Example.all(
-    sql,
-    "SELECT * FROM question_set_examples WHERE set_id = $1 AND id > $2 ORDER BY id LIMIT $3",
-    [setId, after, limit],
-  )
-}
+export const listExamples = (sql: Sql, setId: string, after: string, limit: number) =>
+  Example.all(sql)`SELECT * FROM question_set_examples WHERE set_id = ${setId} AND id > ${after}
+    ORDER BY id LIMIT ${limit}`
 
-export function findExamplesByHash(sql: Sql, setId: string, hashes: readonly string[]): Promise<Example[]> {
-  return Example.all(
-    sql,
-    "SELECT * FROM question_set_examples WHERE set_id = $1 AND input_hash = ANY($2::text[])",
-    [setId, hashes],
-  )
-}
+export const findExamplesByHash = (sql: Sql, setId: string, hashes: readonly string[]) =>
+  Example.all(sql)`SELECT * FROM question_set_examples
+    WHERE set_id = ${setId} AND input_hash = ANY(${hashes}::text[])`
 
-export function findExample(sql: Sql, setId: string, id: string): Promise<Example | null> {
-  return Example.first(sql, "SELECT * FROM question_set_examples WHERE set_id = $1 AND id = $2", [setId, id])
-}
+export const findExample = (sql: Sql, setId: string, id: string) =>
+  Example.first(sql)`SELECT * FROM question_set_examples WHERE set_id = ${setId} AND id = ${id}`
 
 export async function insertExamples(sql: Sql, examples: readonly Example[]): Promise<void> {
-  if (examples.length === 0) return
-  await sql.query(
-    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at, source, sealed)
-     SELECT e.id, $1, e.input, e.input_hash, e.split, e.labels, $2, $2, $8, $9
-     FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS e (id, input, input_hash, split, labels)`,
-    [
-      examples[0]?.setId ?? "",
-      examples[0]?.createdAt ?? null,
-      examples.map(({ id }) => id),
-      examples.map(({ input }) => input),
-      examples.map(({ inputHash }) => inputHash),
-      examples.map(({ split }) => split),
-      examples.map(({ labels }) => labels),
-      examples[0]?.source ?? "added",
-      examples[0]?.sealed ?? false,
-    ],
-  )
+  const [first] = examples
+  if (!first) return
+  const { setId, createdAt, sealed } = first
+  const listOf = (
+    field: "id" | "input" | "inputHash" | "split" | "labels" | "teacherLabels" | "source",
+  ): string[] => examples.map((one) => one[field])
+  await run(sql)`INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels,
+      teacher_labels, source, created_at, updated_at, sealed)
+    SELECT e.id, ${setId}::text, e.input, e.input_hash, e.split, e.labels, e.teacher_labels, e.source,
+      ${createdAt}::timestamptz, ${createdAt}::timestamptz, ${sealed}::boolean
+    FROM unnest(${listOf("id")}::text[], ${listOf("input")}::text[], ${listOf("inputHash")}::text[],
+      ${listOf("split")}::text[], ${listOf("labels")}::text[], ${listOf("teacherLabels")}::text[],
+      ${listOf("source")}::text[])
+      AS e (id, input, input_hash, split, labels, teacher_labels, source)`
 }
 
-export function updateExample(
-  sql: Sql,
-  id: string,
-  labels: string,
-  updatedAt: Date,
-): Promise<Example | null> {
-  return Example.first(
-    sql,
-    "UPDATE question_set_examples SET labels = $2, updated_at = $3 WHERE id = $1 RETURNING *",
-    [id, labels, updatedAt],
-  )
-}
+/** The time of the example stays that of people's labels: it tells what a version was taught with. */
+export const updateTeacherLabels = (sql: Sql, id: string, labels: TeacherLabels) =>
+  run(sql)`UPDATE question_set_examples SET teacher_labels = ${JSON.stringify(labels)} WHERE id = ${id}`
+
+/** The text is that of a kept request, and goes with it. */
+export const tieExample = (sql: Sql, id: string, seqId: string) =>
+  run(sql)`UPDATE question_set_examples SET seq_id = ${seqId} WHERE id = ${id}`
+
+export const updateExample = (sql: Sql, id: string, labels: string, updatedAt: Date) =>
+  Example.first(sql)`UPDATE question_set_examples SET labels = ${labels}, updated_at = ${updatedAt}
+    WHERE id = ${id} RETURNING *`
 
 /** Answers false when there is no such example. */
-export async function deleteExample(sql: Sql, setId: string, id: string): Promise<boolean> {
-  const rows = await sql.query(
-    "DELETE FROM question_set_examples WHERE set_id = $1 AND id = $2 RETURNING id",
-    [setId, id],
-  )
-  return rows.length > 0
-}
+export const deleteExample = async (sql: Sql, setId: string, id: string) =>
+  (await runCounted(sql)`DELETE FROM question_set_examples WHERE set_id = ${setId} AND id = ${id}
+    RETURNING id`) > 0
 
-export function pageCases(sql: Sql, setId: string, page: PageRequest): Promise<Page<Case>> {
-  return Case.page(sql, { text: "SELECT * FROM question_set_cases WHERE set_id = $1", values: [setId] }, page)
-}
+export const pageCases = (sql: Sql, setId: string, page: PageRequest) =>
+  Case.page(sql, page)`SELECT * FROM question_set_cases WHERE set_id = ${setId}`
 
-export function listCases(sql: Sql, setId: string): Promise<Case[]> {
-  return Case.all(sql, "SELECT * FROM question_set_cases WHERE set_id = $1 ORDER BY id", [setId])
-}
+export const listCases = (sql: Sql, setId: string) =>
+  Case.all(sql)`SELECT * FROM question_set_cases WHERE set_id = ${setId} ORDER BY id`
 
 /** Answers whether the text was new. */
-export function putCase(sql: Sql, one: Case): Promise<boolean> {
-  return boolean.one(
-    sql,
-    `INSERT INTO question_set_cases (id, set_id, input, input_hash, expected, created_at, sealed)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)
-     ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0`,
-    [one.id, one.setId, one.input, one.inputHash, one.expected, one.createdAt, one.sealed],
-  )
-}
+export const putCase = (sql: Sql, one: Case) =>
+  boolean.one(sql)`INSERT INTO question_set_cases (id, set_id, input, input_hash, expected,
+      created_at, sealed)
+    VALUES (${one.id}, ${one.setId}, ${one.input}, ${one.inputHash}, ${one.expected}, ${one.createdAt},
+      ${one.sealed})
+    ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0`
 
 /** Answers false when there is no such case. */
-export async function deleteCase(sql: Sql, setId: string, id: string): Promise<boolean> {
-  const rows = await sql.query("DELETE FROM question_set_cases WHERE set_id = $1 AND id = $2 RETURNING id", [
-    setId,
-    id,
-  ])
-  return rows.length > 0
-}
+export const deleteCase = async (sql: Sql, setId: string, id: string) =>
+  (await runCounted(sql)`DELETE FROM question_set_cases WHERE set_id = ${setId} AND id = ${id}
+    RETURNING id`) > 0

@@ -1,0 +1,58 @@
+/** What is known of a model: how it decides, or its size, languages and measured quality with its card. */
+import type { ReactNode } from "react"
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import { Button } from "../parts/button.tsx"
+import { Figure } from "../parts/figure.tsx"
+import { languageName } from "../parts/format.ts"
+import { Badge } from "../parts/page.tsx"
+import { saveFile } from "../tables/save-file.ts"
+import { decidesBy, uncalibratedWords } from "./method-words.ts"
+
+const bytesPerMegabyte = 1_000_000
+
+export function AboutModel({ model: { about } }: { model: OrgModel }): ReactNode {
+  if (about === null) return null
+  const megabytes = Math.round(about.file_bytes / bytesPerMegabyte)
+  return (
+    <details className="text-xs">
+      <summary className="text-soft font-medium">Size, languages and measured quality</summary>
+      <dl className="number grid grid-cols-2 gap-x-4 gap-y-1.5 pt-2">
+        <Figure look="plain" name="Size" value={`${about.parameters} weights, ${megabytes} MB`} />
+        <Figure
+          look="plain"
+          name="Languages"
+          value={about.languages.map((code) => languageName(code)).join(", ")}
+        />
+        <Figure look="plain" name="Licence" value={about.licence} />
+        {about.measured.map(({ name, value }) => (
+          <Figure key={name} look="plain" name={name} value={value} />
+        ))}
+      </dl>
+      <Button small icon="download" className="mt-2" onClick={() => void saveCard()}>
+        Download its card
+      </Button>
+    </details>
+  )
+}
+
+/** One card says how all models that come with Umpire were trained and measured. */
+async function saveCard(): Promise<void> {
+  const { default: card } = await import("../../../model/MODEL_CARD.md?raw")
+  saveFile("umpire-model-card.md", card, "text/markdown")
+}
+
+export function HowItDecides({ model: { decides, calibrated } }: { model: OrgModel }): ReactNode {
+  if (decides === null) return null
+  return (
+    <p className="text-soft flex flex-wrap items-center gap-x-2 gap-y-1 text-xs">
+      <span>{decidesBy(decides)}.</span>
+      {calibrated === false ? (
+        <Badge tone="warn" title={uncalibratedWords}>
+          Not calibrated
+        </Badge>
+      ) : (
+        <Badge tone="good">Calibrated</Badge>
+      )}
+    </p>
+  )
+}

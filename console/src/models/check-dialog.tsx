@@ -1,0 +1,104 @@
+/** Calibrates a chat model on questions with known answers; says first what that can cost. */
+import { useQuery, useQueryClient } from "@tanstack/react-query"
+import { type ReactNode, useEffect } from "react"
+import type { CheckState, ConnectedModelView } from "../../../src/contract/platform/connected-models.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { Dialog } from "../parts/dialog.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { count, percent } from "../parts/format.ts"
+import { Loaded, Notice } from "../parts/page.tsx"
+import { ProgressBar } from "../parts/progress-bar.tsx"
+import { useOrganization } from "../session.ts"
+import { connectedKey } from "./connect-dialog.tsx"
+import { decidesBy } from "./method-words.ts"
+
+const everyMs = 1_000
+
+export function CheckDialog({
+  model,
+  onClose,
+}: {
+  model: ConnectedModelView
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const params = { org_id, connected_model_id: model.id }
+  const queries = useQueryClient()
+  const queryKey = ["model-check", model.id]
+  const state = useQuery({
+    queryKey,
+    staleTime: 0,
+    queryFn: async () => await api.checkConnectedModel({ params, body: {} }),
+    refetchInterval: ({ state: { data } }) => (data?.state === "running" ? everyMs : false),
+  })
+  const begin = useWrite(
+    async (cost_max_usd: string) => await api.checkConnectedModel({ params, body: { cost_max_usd } }),
+    [],
+    (begun) => queries.setQueryData(queryKey, begun),
+  )
+  const isDone = state.data?.state === "done"
+  useEffect(() => {
+    if (!isDone) return
+    for (const key of [["models", org_id], connectedKey(org_id)])
+      void queries.invalidateQueries({ queryKey: [...key] })
+  }, [isDone, org_id, queries])
+  return (
+    <Dialog title={`Calibrate ${model.sku}`} onClose={onClose}>
+      <div className="flex flex-col gap-4 text-sm">
+        <Loaded query={state} what="what it costs">
+          {(data) => (
+            <Progress state={data} onBegin={() => begin.mutate(data.cost_usd)} busy={begin.isPending} />
+          )}
+        </Loaded>
+        <ErrorNotice error={begin.error} />
+      </div>
+    </Dialog>
+  )
+}
+
+function Progress({
+  state,
+  busy,
+  onBegin,
+}: {
+  state: CheckState
+  busy: boolean
+  onBegin: () => void
+}): ReactNode {
+  const { rows, done, cost_usd, method, accuracy, problem } = state
+  switch (state.state) {
+    case "needless":
+      return <p>{decidesBy(method)}, which needs no calibration.</p>
+    case "estimate":
+    case "failed":
+      return (
+        <>
+          {problem ? <Notice tone="bad">The last one failed: {problem}</Notice> : null}
+          <p>
+            It is asked {count(rows)} questions with known answers, and how sure it may be of each kind is
+            fitted on them. {decidesBy(method)}. That costs at most ${cost_usd}, which your account with the
+            provider pays; no organization is charged.
+          </p>
+          <Button kind="loud" className="self-start" busy={busy} onClick={onBegin}>
+            Ask {count(rows)} questions
+          </Button>
+        </>
+      )
+    case "running":
+      return (
+        <>
+          <p role="status">
+            {count(done)} of {count(rows)} questions are answered. It goes on when this is closed.
+          </p>
+          <ProgressBar label="Questions answered" value={done} max={rows} />
+        </>
+      )
+    case "done":
+      return (
+        <Notice tone="good">
+          Calibrated: it is right on {percent(accuracy ?? 0)} of {count(rows)} questions. It cost ${cost_usd}.
+        </Notice>
+      )
+  }
+}

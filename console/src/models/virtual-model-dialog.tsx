@@ -1,0 +1,250 @@
+/** Creates and changes a virtual model: a name that stands for other models, and how one of them is chosen. */
+import { type ReactNode, useState } from "react"
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import {
+  type RuleName,
+  type VirtualRule,
+  virtualModelLimits,
+} from "../../../src/contract/platform/virtual-models.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { FormDialog } from "../parts/dialog.tsx"
+import { SelectField, Segments, TextField } from "../parts/field.tsx"
+import { NumberField } from "../parts/number-field.tsx"
+import { canDo } from "../playground/models.ts"
+import { usdOf } from "./usd.ts"
+import { numberOf, numberText } from "../parts/typed-number.ts"
+import { useOrganization } from "../session.ts"
+
+const kinds = [
+  { value: "cascade", label: "Cascade" },
+  { value: "fallback", label: "Fallback" },
+  { value: "split", label: "Split" },
+  { value: "alias", label: "Alias" },
+] as const satisfies readonly { value: RuleName; label: string }[]
+
+const kindHints: Record<RuleName, string> = {
+  cascade: "The first model is asked everything, the next one only what the one before is unsure of.",
+  fallback: "The next model is asked when the one before fails, is full or may not be used.",
+  split: "One of the models answers, by its share; the same one for the same text.",
+  alias: "Another name of a model.",
+}
+
+interface Member {
+  readonly model: string
+  /** Of a split, as it is typed. */
+  readonly weight: string
+}
+
+const thresholdKinds = ["predicate", "choice", "score"] as const
+const thresholdNames = { predicate: "Yes or no, %", choice: "Choice, %", score: "Score, %" }
+const thresholdsDefault = { predicate: "80", choice: "70", score: "60" }
+const shareBounds = { min: 0, max: 1, required: true }
+const dayMaxBounds = { min: 0, max: 99_999_999 }
+const weightBounds = { min: 0, max: virtualModelLimits.weightMax, required: true }
+
+interface RuleDraft {
+  readonly kind: RuleName
+  readonly members: readonly Member[]
+  readonly thresholds: Readonly<Record<(typeof thresholdKinds)[number], string>>
+  /** What further models may cost in a day, in USD; empty for no limit. */
+  readonly dayMax: string
+}
+
+const named = (names: readonly string[]): Member[] => names.map((model) => ({ model, weight: "1" }))
+const shown = (share: number): string => numberText(share, "percentage")
+const shareOf = (text: string): number => numberOf(text, "percentage", shareBounds) ?? 0
+
+function draftOf({ virtual }: Pick<OrgModel, "virtual">): RuleDraft {
+  const rest = { thresholds: thresholdsDefault, dayMax: "" }
+  if (virtual?.cascade) {
+    const { predicate, choice, score } = virtual.cascade.thresholds
+    return {
+      kind: "cascade",
+      members: named(virtual.cascade.models),
+      thresholds: { predicate: shown(predicate), choice: shown(choice), score: shown(score) },
+      dayMax: virtual.cascade.cost_max_day_usd ?? "",
+    }
+  }
+  if (virtual?.split)
+    return {
+      kind: "split",
+      members: virtual.split.map(({ model, weight }) => ({ model, weight: String(weight) })),
+      ...rest,
+    }
+  if (virtual?.fallback) return { kind: "fallback", members: named(virtual.fallback), ...rest }
+  if (virtual?.alias) return { kind: "alias", members: named([virtual.alias]), ...rest }
+  return { kind: "cascade", members: named(["", ""]), ...rest }
+}
+
+function ruleOf(draft: RuleDraft, before: OrgModel["virtual"]): VirtualRule {
+  const models = draft.members.map(({ model }) => model)
+  switch (draft.kind) {
+    case "alias":
+      return { alias: models[0] ?? "" }
+    case "fallback":
+      return { fallback: models }
+    case "split":
+      return {
+        split: draft.members.map(({ model, weight }) => ({
+          model,
+          weight: numberOf(weight, "whole", weightBounds) ?? 0,
+        })),
+      }
+    case "cascade": {
+      const { predicate, choice, score } = draft.thresholds
+      const thresholds = { predicate: shareOf(predicate), choice: shareOf(choice), score: shareOf(score) }
+      // What only the API sets stays.
+      const { on_failure = "answer", cost_max_usd = null, latency_max_ms = null } = before?.cascade ?? {}
+      const dayMax = numberOf(draft.dayMax, "number", dayMaxBounds)
+      const cost_max_day_usd = dayMax === null ? null : usdOf(dayMax)
+      return { cascade: { models, thresholds, on_failure, cost_max_usd, cost_max_day_usd, latency_max_ms } }
+    }
+  }
+}
+
+export function VirtualModelDialog({
+  model,
+  models,
+  onClose,
+}: {
+  /** Null: a new one. */
+  model: OrgModel | null
+  models: readonly OrgModel[]
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [name, setName] = useState(model?.model_sku ?? "")
+  const [draft, setDraft] = useState(() => draftOf(model ?? { virtual: null }))
+  const id = model?.virtual?.id ?? null
+  const write = useWrite(
+    async () => {
+      const rule = ruleOf(draft, model?.virtual ?? null)
+      if (id === null) await api.createVirtualModel({ params: { org_id }, body: { name, ...rule } })
+      else await api.updateVirtualModel({ params: { org_id, model_id: id }, body: rule })
+    },
+    [["models", org_id]],
+    onClose,
+  )
+  const count = draft.kind === "alias" ? 1 : draft.members.length
+  const members = draft.members.slice(0, count)
+  const put = (at: number, change: Partial<Member>): void =>
+    setDraft({
+      ...draft,
+      members: draft.members.map((one, index) => (index === at ? { ...one, ...change } : one)),
+    })
+  return (
+    <FormDialog
+      title={model ? `Change ${model.model_sku}` : "Create a virtual model"}
+      submit={model ? "Save" : "Create"}
+      write={write}
+      ready={name.trim() !== "" && members.every((one) => one.model !== "")}
+      onClose={onClose}
+    >
+      <TextField
+        label="Name"
+        required
+        autoFocus={model === null}
+        disabled={model !== null}
+        spellCheck={false}
+        maxLength={virtualModelLimits.nameCharactersMax}
+        placeholder="careful"
+        hint="What requests name as their model."
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <div className="flex flex-col gap-1.5">
+        <Segments
+          label="Kind"
+          value={draft.kind}
+          options={kinds}
+          onChange={(kind) => setDraft(withKind(draft, kind))}
+        />
+        <p className="text-soft text-xs">{kindHints[draft.kind]}</p>
+      </div>
+      <ol className="flex flex-col gap-2">
+        {members.map((member, at) => (
+          <li key={at} className="flex items-end gap-2">
+            <div className="min-w-0 flex-1">
+              <SelectField
+                label={`Model ${at + 1}`}
+                value={member.model}
+                options={[
+                  { value: "", label: "Choose a model", disabled: true },
+                  ...models
+                    .filter(({ model_sku }) => model_sku !== model?.model_sku)
+                    // Vectors of different models cannot be compared.
+                    .filter((one) => draft.kind === "alias" || !canDo(one, "embeddings"))
+                    .map(({ model_sku }) => ({ value: model_sku, label: model_sku })),
+                ]}
+                onChange={(event) => put(at, { model: event.target.value })}
+              />
+            </div>
+            {draft.kind === "split" ? (
+              <div className="w-24">
+                <NumberField
+                  kind="whole"
+                  bounds={weightBounds}
+                  label={`Share ${at + 1}`}
+                  value={member.weight}
+                  onText={(weight) => put(at, { weight })}
+                />
+              </div>
+            ) : null}
+            {count > 2 ? (
+              <Button
+                kind="bare"
+                icon="cross"
+                aria-label={`Remove model ${at + 1}`}
+                onClick={() =>
+                  setDraft({ ...draft, members: draft.members.filter((_, index) => index !== at) })
+                }
+              />
+            ) : null}
+          </li>
+        ))}
+      </ol>
+      {draft.kind === "alias" || count >= virtualModelLimits.membersMax ? null : (
+        <Button
+          small
+          icon="plus"
+          className="self-start"
+          onClick={() => setDraft({ ...draft, members: [...draft.members, { model: "", weight: "1" }] })}
+        >
+          Add model
+        </Button>
+      )}
+      {draft.kind === "cascade" ? (
+        <fieldset className="grid grid-cols-3 items-start gap-3">
+          <legend className="label mb-1">Ask the next model below a probability of</legend>
+          {thresholdKinds.map((one) => (
+            <NumberField
+              key={one}
+              kind="percentage"
+              bounds={shareBounds}
+              label={thresholdNames[one]}
+              value={draft.thresholds[one]}
+              onText={(text) => setDraft({ ...draft, thresholds: { ...draft.thresholds, [one]: text } })}
+            />
+          ))}
+          <div className="col-span-3">
+            <NumberField
+              kind="number"
+              bounds={dayMaxBounds}
+              label="Further models cost at most, $ a day"
+              hint="Beyond it the answers so far are sent, with a warning. Empty for no limit."
+              value={draft.dayMax}
+              onText={(dayMax) => setDraft({ ...draft, dayMax })}
+            />
+          </div>
+        </fieldset>
+      ) : null}
+    </FormDialog>
+  )
+}
+
+/** Of an alias a single model is kept, and all others have two. */
+function withKind(draft: RuleDraft, kind: RuleName): RuleDraft {
+  const members = draft.members.length < 2 ? [...draft.members, { model: "", weight: "1" }] : draft.members
+  return { ...draft, kind, members }
+}

@@ -1,0 +1,99 @@
+/** What a probability has been worth: how far the stated ones of the included models were from how often answers were right. */
+import type { Artefact } from "../../../src/contract/question-sets/jobs.ts"
+import { count, plural } from "../parts/format.ts"
+import type { QuestionType } from "./draft.ts"
+
+interface Measured {
+  readonly rows: number
+  /** The mean distance of the stated probability from the share that is right. */
+  readonly error: number
+}
+
+interface ModelMeasures {
+  /** How its description begins to be told from others: the name may stand for another of them. */
+  readonly weights: string
+  readonly kinds: Readonly<Record<QuestionType, Measured>>
+  /** On 18 public sets, most of them unlike what it was trained on. */
+  readonly elsewhere: number
+}
+
+/** As in model/MODEL_CARD.md: rows that were kept back from training. */
+const models: readonly ModelMeasures[] = [
+  {
+    weights: "110M parameters",
+    kinds: {
+      predicate: { rows: 1086, error: 0.031 },
+      choice: { rows: 683, error: 0.056 },
+      score: { rows: 246, error: 0.04 },
+    },
+    elsewhere: 0.091,
+  },
+  {
+    weights: "33M parameters",
+    kinds: {
+      predicate: { rows: 1086, error: 0.018 },
+      choice: { rows: 683, error: 0.054 },
+      score: { rows: 246, error: 0.048 },
+    },
+    elsewhere: 0.097,
+  },
+]
+
+/** Null for a model that nothing is known of, as one that was added. */
+export const measuresOf = (model: { readonly description: string } | undefined): ModelMeasures | null =>
+  models.find(({ weights }) => model?.description.includes(` of ${weights}`)) ?? null
+
+const points = (share: number): string => `${count(Math.round(share * 100))} points`
+
+/** What an answer of the model's own is worth. */
+export function worthOf(measures: ModelMeasures, type: QuestionType, confidence: number): string {
+  const { rows, error } = measures.kinds[type]
+  return `${shareWords(confidence, error)} answers as sure as this are right. Stated and true shares were ${points(error)} apart on ${count(rows)} questions kept back from training, ${points(measures.elsewhere)} on public ones.`
+}
+
+/** Few rows say little of a share. */
+const taughtRowsMin = 8
+const reach = 0.1
+
+/** What a taught answer is worth: of rows that were not learned from, those answered about as surely. Null: too few. */
+export function taughtWorth(curve: Artefact["curve"], confidence: number): string | null {
+  const { rows, wrong } = curveBetween(curve, confidence - reach, confidence + reach)
+  if (rows < taughtRowsMin) return null
+  return `Of ${plural(rows, "labelled row")} answered about as surely, none learned from, ${count(rows - wrong)} were right.`
+}
+
+/** The curve adds up from its most certain rows: what lies between two thresholds is a difference. */
+function curveBetween(curve: Artefact["curve"], low: number, high: number): { rows: number; wrong: number } {
+  const upTo = (threshold: number, isWithin: (at: number) => boolean) =>
+    curve
+      .filter((point) => isWithin(point.threshold - threshold))
+      .reduce(
+        (most, { rows, risk }) => (rows > most.rows ? { rows, wrong: Math.round(rows * risk) } : most),
+        {
+          rows: 0,
+          wrong: 0,
+        },
+      )
+  const all = upTo(low, (distance) => distance >= 0)
+  const above = upTo(high, (distance) => distance > 0)
+  return { rows: all.rows - above.rows, wrong: all.wrong - above.wrong }
+}
+
+const shares = [
+  [0.5, "Half of the"],
+  [0.6, "About 6 in 10"],
+  [0.7, "About 7 in 10"],
+  [0.8, "About 8 in 10"],
+  [0.9, "About 9 in 10"],
+  [0.95, "About 19 in 20"],
+] as const
+
+/** No more than was measured: a certain answer is still wrong as often as statements were off. */
+export function shareWords(confidence: number, error: number): string {
+  const likely = Math.min(confidence, 1 - error)
+  if (likely < 0.45) return "Fewer than half of the"
+  const [, words] = shares.reduce((best, one) =>
+    Math.abs(one[0] - likely) < Math.abs(best[0] - likely) ? one : best,
+  )
+  return words
+}

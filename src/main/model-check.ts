@@ -1,0 +1,143 @@
+/** `umpire models check`: asks a chat model 200 questions with known answers, and fits how sure it may be of each kind. */
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { z } from "zod"
+import type { Model } from "../base/catalog.ts"
+import { mapConcurrent } from "../base/lists.ts"
+import type { Ticks } from "../base/money.ts"
+import { Calibrations, type ModelCheck } from "../contract/model-check.ts"
+import type { Branch } from "../engine/branch.ts"
+import type { DecisionMethod, ScoreEngine, ScoreWork } from "../engine/engine.ts"
+import { expandQuestion, type Question } from "../gateway/classification/classification.ts"
+import { costOf, noUsage } from "../gateway/meter.ts"
+import { type Calibration, uncalibrated } from "../scoring/calibration.ts"
+import { type LabelledMargins, fitCalibration } from "../scoring/fit-calibration.ts"
+
+const Option = z.strictObject({ value: z.string(), description: z.string() })
+const CheckRow = z.strictObject({
+  kind: z.enum(["predicate", "choice", "score"]),
+  text: z.string(),
+  instructions: z.string(),
+  options: z.array(Option),
+  /** Which option is right; null: no. */
+  right: z.int().min(0).nullable(),
+})
+export type CheckRow = z.infer<typeof CheckRow>
+
+const file = join(import.meta.dirname, "..", "..", "model", "check-rows.jsonl")
+/** Rows that are asked at the same time. */
+const ROWS_AT_ONCE = 8
+
+export async function readCheckRows(): Promise<readonly CheckRow[]> {
+  const lines = (await readFile(file, "utf8")).trim().split("\n")
+  return lines.map((line) => CheckRow.parse(JSON.parse(line)))
+}
+
+function questionOf({ kind, instructions, options }: CheckRow): Question {
+  const stem = { name: null, path: "questions.0", instructions }
+  switch (kind) {
+    case "predicate":
+      return { ...stem, type: kind, yesMeans: "", noMeans: "" }
+    case "choice":
+      return { ...stem, type: kind, options }
+    case "score":
+      return {
+        ...stem,
+        type: kind,
+        levels: options.map(({ value, description }) => ({ label: value, description })),
+      }
+  }
+}
+
+const workOf = (row: CheckRow): ScoreWork => ({
+  organizationId: "",
+  evidence: row.text,
+  branches: expandQuestion(questionOf(row)),
+})
+
+/** The most that a check can cost, before anything is asked. */
+export const checkCostMost = (
+  scorer: Pick<ScoreEngine, "sizeMost">,
+  model: Model,
+  rows: readonly CheckRow[],
+): Ticks =>
+  rows.reduce((sum, row) => {
+    const size = scorer.sizeMost?.(workOf(row)) ?? { inputTokens: 0, outputTokens: 0 }
+    return sum + costOf(model.prices, { ...noUsage, ...size })
+  }, 0n)
+
+interface CheckDeps {
+  readonly scorer: Pick<ScoreEngine, "score">
+  readonly model: Model
+  readonly method: DecisionMethod
+  readonly signal: AbortSignal
+  readonly nowMs: () => number
+  readonly onRow: () => void
+}
+
+/** Throws what a row fails with: half a check calibrates nothing. */
+export async function checkModel(
+  deps: CheckDeps,
+  rows: readonly CheckRow[],
+): Promise<{ check: ModelCheck; costTicks: Ticks }> {
+  let costTicks = 0n
+  const answered = await mapConcurrent(
+    rows,
+    { concurrency: ROWS_AT_ONCE, signal: deps.signal },
+    async (row, _, signal) => {
+      const { margins, inputTokens, chat } = await deps.scorer.score(workOf(row), {
+        signal,
+        admit: async () => undefined,
+      })
+      const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
+      const usage = {
+        ...noUsage,
+        inputTokens: inputTokens - cachedInputTokens,
+        cachedInputTokens,
+        outputTokens,
+      }
+      costTicks += costOf(deps.model.prices, usage)
+      deps.onRow()
+      return { row, margins: [...margins] }
+    },
+  )
+  const calibrations: Record<string, Calibration> = {}
+  for (const kind of ["predicate", "choice", "score"] as const) {
+    const labelled = answered
+      .filter(({ row }) => row.kind === kind)
+      .map(({ row, margins }): LabelledMargins => ({
+        margins,
+        right: row.right,
+        kind: kind === "predicate" ? "predicate" : "options",
+      }))
+    calibrations[kind] = fitCalibration(labelled)
+  }
+  const right = answered.filter(({ row, margins }) => isRight(row, margins)).length
+  return {
+    check: {
+      method: deps.method,
+      rows: rows.length,
+      accuracy: right / Math.max(1, rows.length),
+      calibrations: Calibrations.parse(calibrations),
+      checked_at: new Date(deps.nowMs()).toISOString(),
+    },
+    costTicks,
+  }
+}
+
+const isRight = ({ kind, right }: CheckRow, margins: readonly number[]): boolean =>
+  kind === "predicate"
+    ? (right === 0) === (margins[0] ?? 0) >= 0
+    : right === margins.indexOf(Math.max(...margins))
+
+/** The margins of branches as the check of their model has them. */
+export function calibrated(
+  branches: readonly Branch[],
+  margins: Float64Array,
+  calibrations: Calibrations,
+): Float64Array {
+  return margins.map((margin, at) => {
+    const { temperature, bias } = calibrations[branches[at]?.kind ?? "predicate"] ?? uncalibrated
+    return margin / temperature + bias
+  })
+}
