@@ -139,6 +139,10 @@ async function readArray(reader: Reader, depth: number): Promise<Value> {
     reader.skip(scalar[0] * length)
     return undefined
   }
+  if (type === STRING_TYPE && length > KEPT_ARRAY_LENGTH_MAX) {
+    await reader.skipStrings(length)
+    return undefined
+  }
   const kept: Value[] = []
   for (let index = 0; index < length; index++) {
     const value = await readValue(reader, type, depth)
@@ -304,19 +308,34 @@ class Reader {
     }
   }
 
+  /** A vocabulary has many: only where the window ends is one waited for. */
+  async skipStrings(count: number): Promise<void> {
+    for (let index = 0; index < count; index++) {
+      if (this.#position + 8 > this.#windowStart + this.#window.length) await this.#fill(8)
+      const length = bounded(
+        this.#window.readBigUInt64LE(this.#position - this.#windowStart),
+        STRING_BYTES_MAX,
+      )
+      this.skip(8 + length)
+    }
+  }
+
   async uint32(): Promise<number> {
     return (await this.bytes(4)).readUInt32LE()
   }
 
   async count(max: number): Promise<number> {
-    const count = (await this.bytes(8)).readBigUInt64LE()
-    if (count > BigInt(max)) throw new Error(`a count of ${count}, more than ${max}`)
-    return Number(count)
+    return bounded((await this.bytes(8)).readBigUInt64LE(), max)
   }
 
   async string(): Promise<string> {
     return (await this.bytes(await this.count(STRING_BYTES_MAX))).toString("utf8")
   }
+}
+
+function bounded(count: bigint, max: number): number {
+  if (count > BigInt(max)) throw new Error(`a count of ${count}, more than ${max}`)
+  return Number(count)
 }
 
 /** As the templates of SmolLM2 and its kin write it, before the first message. */
