@@ -152,6 +152,7 @@ class OnnxGraph implements Graph {
   readonly #parts: readonly OpenPart[]
   readonly #description: EncoderDescription
   readonly #shortRunTokensMax: number
+  readonly #shortRuns = new Set<Promise<Feeds>>()
   readonly #cacheOutputs: readonly string[]
   readonly #scoreOutputs: readonly string[]
   readonly #middleValues: string
@@ -227,10 +228,14 @@ class OnnxGraph implements Graph {
     const tokens = this.#tokenInputs([row], count)
     const feeds = { ...tokens, ends: places(ends), ...inputs }
     const read = await this.#run(feeds, this.#cacheOutputs)
-    for (const [layer, keys] of past.keys.entries())
+    for (const [layer, keys] of past.keys.entries()) {
       this.#orderByHeads(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
-    for (const [layer, values] of past.values.entries())
+      await this.#letShortRunsPass()
+    }
+    for (const [layer, values] of past.values.entries()) {
       this.#orderByHeads(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
+      await this.#letShortRunsPass()
+    }
     // The inputs that are made here are all int32.
     past.positions.set(tokens["positions"]?.data as Int32Array, to + 1)
     return { hidden: floats(read["hidden"]), middle: floats(read[this.#middleValues]) }
@@ -263,8 +268,8 @@ class OnnxGraph implements Graph {
     const stride = past.length / heads
     for (let head = 0; head < heads; head++)
       for (let token = 0; token < count; token++) {
-        const [from, target] = [(token * heads + head) * size, head * stride + (to + 1 + token) * size]
-        for (let at = 0; at < size; at++) past[target + at] = tokens[from + at] ?? 0
+        const from = (token * heads + head) * size
+        past.set(tokens.subarray(from, from + size), head * stride + (to + 1 + token) * size)
       }
   }
 
@@ -331,19 +336,38 @@ class OnnxGraph implements Graph {
     return { margins: floats(margins), similarityWeights, hidden: floats(hidden), middle, width }
   }
 
-  /** A short run does not stop between its parts: the long one that it passes would go on there. */
   async #run(feeds: Feeds, wanted: readonly string[]): Promise<Feeds> {
     const [, , past = 1] = feeds["past_keys.0"]?.dims ?? []
     const isLong = costOf(feeds["ids"]?.size ?? 0, past - 1) > this.#shortRunTokensMax
+    if (isLong) return await this.#runParts(feeds, wanted, async () => await this.#letShortRunsPass())
+    const run = this.#runParts(feeds, wanted)
+    this.#shortRuns.add(run)
+    try {
+      return await run
+    } finally {
+      this.#shortRuns.delete(run)
+    }
+  }
+
+  async #runParts(feeds: Feeds, wanted: readonly string[], between?: () => Promise<void>): Promise<Feeds> {
     const known = { ...feeds }
     for (const { session, inputs, outputs, passedOn } of this.#parts) {
       const given = Object.fromEntries(inputs.flatMap((name) => (known[name] ? [[name, known[name]]] : [])))
       const fetched = outputs.filter((name) => passedOn.includes(name) || wanted.includes(name))
       const found = await session.run(given, fetched)
       Object.assign(known, found)
-      if (isLong && passedOn.length > 0) await nextTurn()
+      if (passedOn.length > 0) await between?.()
     }
     return known
+  }
+
+  /** ONNX Runtime lets others have their turn after each part of a short run too: a long one waits for all of its parts. */
+  async #letShortRunsPass(): Promise<void> {
+    await nextTurn()
+    while (this.#shortRuns.size > 0) {
+      await Promise.allSettled(this.#shortRuns)
+      await nextTurn()
+    }
   }
 
   #tokenInputs(rows: readonly PlacedRow[], width: number): Feeds {
