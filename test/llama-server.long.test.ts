@@ -6,6 +6,7 @@ import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { type RunningLlamaServer, findLlamaServer, howToBuild, startLlamaServer } from "./llama-server.ts"
 import { defaultModelFile } from "./models.ts"
+import { operatorOf } from "./operator.ts"
 import { scriptedModel } from "./scripted-model.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -50,6 +51,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
   let writer: RunningLlamaServer
   let caller: RunningLlamaServer
   let embedder: RunningLlamaServer
+  let labeller: RunningLlamaServer
   let openai: OpenAI
 
   const startWriter = async (port?: number): Promise<RunningLlamaServer> =>
@@ -78,11 +80,21 @@ describe.skipIf(program === null)("a real llama-server", () => {
     const { file: script } = await scriptedModel({ pieces: callPieces })
     const calling = ["-m", script, "-t", "1", "-np", "1", "-c", "4096", "--chat-template-file", template]
     caller = await startLlamaServer(program ?? "", calling)
+    const { file: label } = await scriptedModel({ pieces: ["A."] })
+    const labelling = ["-m", label, "-t", "1", "-np", "1", "-c", "4096", "--api-key", workerKey]
+    labeller = await startLlamaServer(program ?? "", labelling)
     const embedding = ["--embeddings", "--pooling", "last", "-np", "1", "-c", "512", "-ub", "512"]
     embedder = await startLlamaServer(program ?? "", ["-m", defaultModelFile, "-t", "1", ...embedding])
     const at = (env: string) => ({ url: writer.url, dialect: "llama-server", key: { env } })
     const models = [
       { sku: "far", context_tokens_max: contextTokens, workers: [at("WORKER_KEY")] },
+      // Its file's template has the last word: the worker's own begins with a system turn.
+      {
+        sku: "far-by-file",
+        file: defaultModelFile,
+        context_tokens_max: contextTokens,
+        workers: [at("WORKER_KEY")],
+      },
       { sku: "locked", context_tokens_max: contextTokens, workers: [at("WRONG_KEY")] },
       {
         sku: "calling",
@@ -111,6 +123,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
     await writer.kill()
     await caller.kill()
     await embedder.kill()
+    await labeller.kill()
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -153,7 +166,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
 
   test("decisions are those of the engine on the server, token for token", async () => {
     const [far, near] = await Promise.all(
-      ["far", "smollm2-135m-instruct"].map(async (model) => {
+      ["far-by-file", "smollm2-135m-instruct"].map(async (model) => {
         const response = await decide(model)
         expect(response.status).toBe(200)
         return (await response.json()) as {
@@ -170,9 +183,53 @@ describe.skipIf(program === null)("a real llama-server", () => {
     expect(far?.usage).toEqual(near?.usage)
     const expected = flat(near?.answers ?? [])
     expect(expected).toHaveLength(7)
+    // Another build of llama.cpp multiplies weights of four bits in another order.
     flat(far?.answers ?? []).forEach((probability, index) =>
-      expect(Math.abs(probability - (expected[index] ?? Number.NaN))).toBeLessThan(0.02),
+      expect(Math.abs(probability - (expected[index] ?? Number.NaN))).toBeLessThan(0.05),
     )
+  })
+
+  test("without the model's file the worker's own template frames the question", async () => {
+    const response = await decide("far")
+    expect(response.status).toBe(200)
+    expect(((await response.json()) as { answers: unknown[] }).answers).toHaveLength(4)
+  })
+
+  test.each([
+    ["the shipped model, which begins with no label, by a schema", "schema", () => [writer.url, workerKey]],
+    ["one that answers with a label by log-probabilities", "logprobs", () => [labeller.url, workerKey]],
+  ] as const)("as a server of OpenAI's dialect %s, whatever the order of options", async (_, decides, at) => {
+    const [url, key] = at()
+    const operator = await operatorOf(server)
+    const sku = `spoken-${decides}`
+    const prices = {
+      price_m_input_tokens_usd: "1",
+      price_m_input_cache_read_tokens_usd: "0",
+      price_m_output_tokens_usd: "1",
+    }
+    const added = await operator.connectModel({
+      body: { sku, dialect: "openai", url, model: "x", key, ...prices },
+    })
+    expect(added).toMatchObject({ decides })
+    const values = ["delivery", "refund", "praise"]
+    const probabilitiesOf = async (ordered: readonly string[]): Promise<Map<string, number>> => {
+      const choices = ordered.map((value) => ({ value }))
+      const questions = [{ type: "choice", instructions: "What is it about?", choices }]
+      const response = await server.post("/v1/decisions", { model: sku, input: evidence, questions })
+      expect(response.status).toBe(200)
+      const { answers } = (await response.json()) as {
+        answers: { probabilities: { value: string; probability: number }[] }[]
+      }
+      return new Map(answers[0]?.probabilities.map(({ value, probability }) => [value, probability]))
+    }
+    const [forth, back] = [await probabilitiesOf(values), await probabilitiesOf(values.toReversed())]
+    expect([...forth.keys()].toSorted()).toEqual(values.toSorted())
+    // A server that answers others at the same time rounds a little differently.
+    for (const [value, probability] of forth) expect(back.get(value)).toBeCloseTo(probability, 2)
+    expect([...forth.values()].reduce((sum, one) => sum + one, 0)).toBeCloseTo(1, 3)
+    // What always says A says it for the first and for the last: it prefers neither.
+    if (decides === "logprobs")
+      expect(forth.get("delivery")).toBeCloseTo(forth.get("refund") ?? Number.NaN, 2)
   })
 
   test("chat answers with the worker's usage, whole and streamed alike", async () => {
@@ -326,7 +383,7 @@ describe.skipIf(program === null)("a real llama-server", () => {
   test("an input that is too long to embed is told so", async () => {
     const response = await server.post("/v1/embeddings", { model: "vectors", input: "word ".repeat(2000) })
     expect(await response.json()).toMatchObject({ error: { code: "context_length_exceeded" } })
-    expect(response.status).toBe(422)
+    expect(response.status).toBe(400)
   })
 
   test("with a wrong key nothing is answered, and no key is told", async () => {
