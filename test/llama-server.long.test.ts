@@ -196,41 +196,43 @@ describe.skipIf(program === null)("a real llama-server", () => {
   })
 
   test.each([
-    ["the shipped model, which begins with no label, by a schema", "schema", () => [writer.url, workerKey]],
-    ["one that answers with a label by log-probabilities", "logprobs", () => [labeller.url, workerKey]],
-  ] as const)("as a server of OpenAI's dialect %s, whatever the order of options", async (_, decides, at) => {
-    const [url, key] = at()
-    const operator = await operatorOf(server)
-    const sku = `spoken-${decides}`
-    const prices = {
-      price_m_input_tokens_usd: "1",
-      price_m_input_cache_read_tokens_usd: "0",
-      price_m_output_tokens_usd: "1",
-    }
-    const added = await operator.connectModel({
-      body: { sku, dialect: "openai", url, model: "x", key, ...prices },
-    })
-    expect(added).toMatchObject({ decides })
-    const values = ["delivery", "refund", "praise"]
-    const probabilitiesOf = async (ordered: readonly string[]): Promise<Map<string, number>> => {
-      const choices = ordered.map((value) => ({ value }))
-      const questions = [{ type: "choice", instructions: "What is it about?", choices }]
-      const response = await server.post("/v1/decisions", { model: sku, input: evidence, questions })
-      expect(response.status).toBe(200)
-      const { answers } = (await response.json()) as {
-        answers: { probabilities: { value: string; probability: number }[] }[]
+    ["the shipped model, which begins with no label, by a schema", "schema", () => writer.url],
+    ["one that answers with a label by log-probabilities", "logprobs", () => labeller.url],
+  ] as const)(
+    "as a server of OpenAI's dialect %s, whatever the order of options",
+    async (_, decides, urlOf) => {
+      const operator = await operatorOf(server)
+      const sku = `spoken-${decides}`
+      const prices = {
+        price_m_input_tokens_usd: "1",
+        price_m_input_cache_read_tokens_usd: "0",
+        price_m_output_tokens_usd: "1",
       }
-      return new Map(answers[0]?.probabilities.map(({ value, probability }) => [value, probability]))
-    }
-    const [forth, back] = [await probabilitiesOf(values), await probabilitiesOf(values.toReversed())]
-    expect([...forth.keys()].toSorted()).toEqual(values.toSorted())
-    // A server that answers others at the same time rounds a little differently.
-    for (const [value, probability] of forth) expect(back.get(value)).toBeCloseTo(probability, 2)
-    expect([...forth.values()].reduce((sum, one) => sum + one, 0)).toBeCloseTo(1, 3)
-    // What always says A says it for the first and for the last: it prefers neither.
-    if (decides === "logprobs")
-      expect(forth.get("delivery")).toBeCloseTo(forth.get("refund") ?? Number.NaN, 2)
-  })
+      const added = await operator.connectModel({
+        body: { sku, dialect: "openai", url: urlOf(), model: "x", key: workerKey, ...prices },
+      })
+      expect(added).toMatchObject({ decides })
+      const values = ["delivery", "refund", "praise"]
+      const probabilitiesOf = async (ordered: readonly string[]): Promise<Map<string, number>> => {
+        const choices = ordered.map((value) => ({ value }))
+        const questions = [{ type: "choice", instructions: "What is it about?", choices }]
+        const response = await server.post("/v1/decisions", { model: sku, input: evidence, questions })
+        expect(response.status).toBe(200)
+        const { answers } = (await response.json()) as {
+          answers: { probabilities: { value: string; probability: number }[] }[]
+        }
+        return new Map(answers[0]?.probabilities.map(({ value, probability }) => [value, probability]))
+      }
+      const [forth, back] = [await probabilitiesOf(values), await probabilitiesOf(values.toReversed())]
+      expect([...forth.keys()].toSorted()).toEqual(values.toSorted())
+      // A server that answers others at the same time rounds a little differently.
+      for (const [value, probability] of forth) expect(back.get(value)).toBeCloseTo(probability, 2)
+      expect([...forth.values()].reduce((sum, one) => sum + one, 0)).toBeCloseTo(1, 3)
+      // What always says A says it for the first and for the last: it prefers neither.
+      if (decides === "logprobs")
+        expect(forth.get("delivery")).toBeCloseTo(forth.get("refund") ?? Number.NaN, 2)
+    },
+  )
 
   test("chat answers with the worker's usage, whole and streamed alike", async () => {
     const body = { model: "far", messages: say, max_tokens: 12, temperature: 0, seed: 1 }
