@@ -1,6 +1,7 @@
 /** Requests that once held up or ended a gateway, as data: a name and what one attacker does. */
 import { connect } from "node:net"
 import { setTimeout as wait } from "node:timers/promises"
+import { request } from "undici"
 import { WebSocket } from "ws"
 
 export interface Target {
@@ -10,10 +11,10 @@ export interface Target {
 
 export interface Attack {
   readonly name: string
-  /** Built before anything is measured. */
+  /** Built and encoded before anything is measured. */
   readonly body?: () => string
   /** Returns what became of it, in a few words. */
-  run(target: Target, body: string): Promise<string>
+  run(target: Target, body: Buffer): Promise<string>
 }
 
 const mebibyte = 1024 * 1024
@@ -26,8 +27,8 @@ const nested = (count: number, open: string, inner: string, close: string): stri
 
 const answerMsMax = 120_000
 
-async function post({ url, key }: Target, path: string, body: string): Promise<string> {
-  const response = await fetch(url + path, {
+async function post({ url, key }: Target, path: string, body: Buffer): Promise<string> {
+  const response = await request(url + path, {
     method: "POST",
     headers: {
       ...(key === "" ? {} : { authorization: `Bearer ${key}` }),
@@ -36,17 +37,17 @@ async function post({ url, key }: Target, path: string, body: string): Promise<s
     body,
     signal: AbortSignal.timeout(answerMsMax),
   })
-  const text = await response.text()
-  return `${response.status} ${/"code":"(\w+)"/.exec(text)?.[1] ?? ""}`.trim()
+  const text = await response.body.text()
+  return `${response.statusCode} ${/"code":"(\w+)"/.exec(text)?.[1] ?? ""}`.trim()
 }
 
 /** One body sent several times at once. */
 const posted = (name: string, path: string, body: () => string, times = 1): Attack => ({
   name,
   body,
-  run: async (target, text) => {
+  run: async (target, bytes) => {
     const outcomes = await Promise.all(
-      Array.from({ length: times }, async () => await post(target, path, text).catch(String)),
+      Array.from({ length: times }, async () => await post(target, path, bytes).catch(String)),
     )
     const counts = new Map<string, number>()
     for (const outcome of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
@@ -212,7 +213,7 @@ const heldBodies = 30
 const heldLarge: Attack = {
   name: `${heldBodies} chat bodies of 31 of 32 MiB, then nothing`,
   body: () => "a".repeat(31 * mebibyte),
-  run: async ({ url, key }, text) => {
+  run: async ({ url, key }, bytes) => {
     const { hostname, port } = new URL(url)
     const head =
       `POST /v1/chat/completions HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${key}\r\n` +
@@ -230,7 +231,7 @@ const heldLarge: Attack = {
       })
       socket.once("close", () => resolve())
       socket.write(head)
-      socket.write(text, () => resolve())
+      socket.write(bytes, () => resolve())
       await promise
     })
     await Promise.race([Promise.all(settled), wait(sentMsMax)])
@@ -248,7 +249,8 @@ const signInFlood: Attack = {
     const counts = new Map<string, number>()
     await Promise.all(
       Array.from({ length: guesses }, async (_, at) => {
-        const body = JSON.stringify({ email: `guess${at}@example.com`, password: "not this one either" })
+        const guess = { email: `guess${at}@example.com`, password: "not this one either" }
+        const body = Buffer.from(JSON.stringify(guess))
         const outcome = await post({ ...target, key: "" }, "/v1/session", body).catch(String)
         counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
       }),
