@@ -11,7 +11,8 @@ import type { Graph, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf } from "./model-file.ts"
 import { type SchedulerOptions, type SchedulerStats, Scheduler } from "./scheduler.ts"
-import { WordPiece, textPieces } from "./word-piece.ts"
+import { type Tokenizer, openTokenizer } from "./tokenizer.ts"
+import { textPieces } from "./word-piece.ts"
 
 const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
 /**
@@ -48,7 +49,7 @@ export class Encoder {
   readonly #file: EncoderFile
   /** What is taught on one says nothing about another. */
   readonly modelVersion: string
-  readonly #words: WordPiece
+  readonly #words: Tokenizer
   readonly #graph: Graph
   readonly #scheduler: Scheduler
 
@@ -61,7 +62,7 @@ export class Encoder {
     this.facts = factsOf(file)
     this.#file = file
     this.modelVersion = file.version
-    this.#words = new WordPiece(file.vocabulary)
+    this.#words = openTokenizer(file)
     this.#graph = graph
     this.#scheduler = new Scheduler(graph, {
       cacheBytesMax: options.cacheBytes ?? DEFAULT_CACHE_BYTES,

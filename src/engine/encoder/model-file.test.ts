@@ -67,7 +67,12 @@ test.each([
     Buffer.concat([version, graph, onnxProperty("a", "b")]),
     "not one of an Umpire encoder",
   ],
-  ["of a later version", whole({ ...description, version: 5 }), "in a form that this version does not know"],
+  [
+    "of another tokenizer",
+    whole({ ...description, tokenizer: "bytes" }),
+    "in a form that this version does not know",
+  ],
+  ["of a later version", whole({ ...description, version: 6 }), "in a form that this version does not know"],
   ["of another kind", Buffer.from("PK\u0003\u0004 not a model"), "is not an ONNX file"],
   ["without content", Buffer.alloc(0), "is not an ONNX file"],
 ])("a file %s is refused", async (_, bytes, sentence) => {

@@ -7,6 +7,8 @@ import { BYTES, type Field, HEAD_BYTES, parseHead } from "./onnx-fields.ts"
 /** Entries of the file's metadata_props. */
 const DESCRIPTION_KEY = "umpire.encoder"
 const VOCABULARY_KEY = "umpire.vocabulary"
+/** Of a Unigram vocabulary: 32-bit floats in base64, little-endian, in the order of the ids. */
+const SCORES_KEY = "umpire.scores"
 /** Metadata is small; anything larger is not ours. */
 const METADATA_BYTES_MAX = 8 * 1024 * 1024
 const FIELDS_MAX = 1000
@@ -14,6 +16,7 @@ const FIELDS_MAX = 1000
 const GRAPH_FIELD = 7
 const METADATA_FIELD = 14
 const VERSION_DIGITS = 16
+const FLOAT_BYTES = 4
 
 const encoder = new TextEncoder()
 /** What is not UTF-8 is replaced, and a byte order mark belongs to the text. */
@@ -33,7 +36,7 @@ const WeightsFile = z.strictObject({
 })
 
 const Description = z.object({
-  version: z.literal([3, 4]),
+  version: z.literal([3, 4, 5]),
   name: z.string(),
   quantization: z.string(),
   parameterCount: z.number().int().positive(),
@@ -52,6 +55,8 @@ const Description = z.object({
   recalledWeight: z.number().min(0),
   calibration: z.strictObject({ predicate: Calibration, choice: Calibration, score: Calibration }),
   weightsFile: WeightsFile.optional(),
+  /** Uncased WordPiece where it is not said. */
+  tokenizer: z.literal("unigram").optional(),
 })
 export type EncoderDescription = z.infer<typeof Description>
 
@@ -59,6 +64,8 @@ export interface EncoderFile {
   readonly description: EncoderDescription
   /** In the order of the ids. */
   readonly vocabulary: readonly string[]
+  /** Of a Unigram vocabulary: the logarithm of each piece's probability. */
+  readonly scores: Float32Array | undefined
   /** Every training run writes a description of its own: its temperatures alone differ in their last digits. */
   readonly version: string
 }
@@ -84,12 +91,30 @@ export async function readEncoder(source: ModelSource): Promise<EncoderFile> {
   if (!success) throw new Error(`${name} describes itself in a form that this version does not know`)
   const digest = (await sha256(encoder.encode(JSON.stringify(description)))).slice(0, VERSION_DIGITS)
   const version = `${description.name}/${description.quantization}/${digest}`
-  return { description, vocabulary: vocabulary.split("\n"), version }
+  const scores = description.tokenizer === "unigram" ? floatsFrom(properties.get(SCORES_KEY)) : undefined
+  return { description, vocabulary: vocabulary.split("\n"), scores, version }
 }
 
 export function factsOf({ description }: EncoderFile): ModelFacts {
   const { name, contextTokensMax, parameterCount, quantization } = description
   return { name, contextTokensMax, parameterCount, quantization }
+}
+
+/** None where the text is no base64. */
+function floatsFrom(base64 = ""): Float32Array {
+  const bytes = parseBase64(base64)
+  const view = new DataView(bytes.buffer)
+  const scores = new Float32Array(Math.floor(bytes.length / FLOAT_BYTES))
+  for (const at of scores.keys()) scores[at] = view.getFloat32(at * FLOAT_BYTES, true)
+  return scores
+}
+
+const parseBase64 = (base64: string): Uint8Array<ArrayBuffer> => {
+  try {
+    return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+  } catch {
+    return new Uint8Array()
+  }
 }
 
 const parseJson = (text: string): unknown => {

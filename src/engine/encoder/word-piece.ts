@@ -1,11 +1,9 @@
-/** The tokenizer of encoders: uncased WordPiece. */
+/** The tokenizer of encoders for English: uncased WordPiece. */
+import type { Tokenizer } from "./tokenizer.ts"
+import { Memo } from "./memo.ts"
 
 /** Longer words are unknown as a whole, as in training. */
 const WORD_CHARACTERS_MAX = 100
-/** Distinct words whose tokens are remembered: branches repeat their question's. */
-const MEMOIZED_WORDS_MAX = 20_000
-/** V8 copies a part of a text that is as short as this; a longer one would keep the whole text in memory. */
-const MEMOIZED_UNITS_MAX = 12
 
 const ASCII = /^[\t\n\r\x20-\x7e]*$/
 /** Control, format, private-use and replacement characters are dropped; tab and line ends are spaces. */
@@ -17,17 +15,11 @@ const IDEOGRAPH =
 /** A word is a punctuation mark, or a run of characters that are neither punctuation nor space. */
 const WORD = /[!-/:-@[-`{-~\p{P}]|[^\s\p{White_Space}!-/:-@[-`{-~\p{P}]+/gu
 
-interface SpecialTokens {
-  readonly start: number
-  readonly separator: number
-  readonly unknown: number
-}
-
-export class WordPiece {
-  readonly special: SpecialTokens
+export class WordPiece implements Tokenizer {
+  readonly special: Tokenizer["special"]
   readonly #initial = new Map<string, number>()
   readonly #continuing = new Map<string, number>()
-  readonly #memoized = new Map<string, readonly number[]>()
+  readonly #memo = new Memo((word) => this.#split(word))
 
   /** The vocabulary in the order of its ids; throws RangeError when it lacks a special token. */
   constructor(vocabulary: readonly string[]) {
@@ -45,17 +37,7 @@ export class WordPiece {
 
   encode(text: string): number[] {
     const ids: number[] = []
-    for (const [word] of normalize(text).matchAll(WORD)) for (const id of this.#tokensOf(word)) ids.push(id)
-    return ids
-  }
-
-  #tokensOf(word: string): readonly number[] {
-    if (word.length > MEMOIZED_UNITS_MAX) return this.#split(word)
-    const known = this.#memoized.get(word)
-    if (known !== undefined) return known
-    const ids = this.#split(word)
-    if (this.#memoized.size >= MEMOIZED_WORDS_MAX) this.#memoized.clear()
-    this.#memoized.set(word, ids)
+    for (const [word] of normalize(text).matchAll(WORD)) for (const id of this.#memo.get(word)) ids.push(id)
     return ids
   }
 

@@ -115,6 +115,48 @@ test("a rule over a field of JSON evidence is learnt from 40 labels, though no v
   expect(accuracyOf(artefact, makeTickets(300, 2))).toBeGreaterThan(0.95)
 })
 
+/** What is asked for, beginnings and ends of one language; nothing stands between them. */
+const unspaced = {
+  Japanese: [
+    ["返金してほしい", "荷物が届かない", "ログインできない"],
+    ["昨日から", "お世話になります。", "急ぎですが", "三回目ですが、", "アプリで"],
+    ["のですが。", "ので確認をお願いします", "状態です！", "と家族が言っています", "みたいです"],
+  ],
+  Chinese: [
+    ["要求退款", "包裹还没到", "登录不了"],
+    ["从昨天开始", "您好，", "麻烦看一下，", "第三次了，", "在应用里"],
+    ["请尽快处理。", "谢谢", "真让人着急！", "我家人说的", "怎么办？"],
+  ],
+  Korean: [
+    ["환불해주세요", "택배가안왔어요", "로그인이안돼요"],
+    ["어제부터", "안녕하세요", "급한데", "세번째인데", "앱에서"],
+    ["확인부탁드립니다", "감사합니다", "정말답답해요", "가족이그러네요", "어떻게하죠"],
+  ],
+  Thai: [
+    ["ขอเงินคืน", "พัสดุยังไม่มา", "เข้าสู่ระบบไม่ได้"],
+    ["ตั้งแต่เมื่อวาน", "สวัสดีค่ะ", "ด่วนมาก", "ครั้งที่สามแล้ว", "ในแอป"],
+    ["ช่วยตรวจสอบด้วย", "ขอบคุณค่ะ", "หงุดหงิดมาก", "แฟนบอกมา", "ทำยังไงดี"],
+  ],
+} as const
+
+test.each(Object.entries(unspaced))(
+  "words of %s, which has no spaces between them, are learnt from 40 labels",
+  async (_, [asked, beginnings, ends]) => {
+    const made = (rows: number, seed: number): TaughtRow[] => {
+      const random = seededRandom(seed)
+      const pick = (some: readonly string[]): string => some[Math.floor(random() * some.length)] ?? ""
+      return Array.from({ length: rows }, (_row, at) => {
+        const label = Math.floor(random() * asked.length)
+        const text = `${pick(beginnings)}${at % 7}${pick(beginnings)}${asked[label]}${pick(ends)}`
+        return { hash: rowHash(text), split: "train", text, label, margins: [0, 0, 0], vector: null }
+      })
+    }
+    const artefact = await teach(questionOf("choice", 3), made(40, 1), options)
+    expect(artefact.form).toMatch(/words/)
+    expect(accuracyOf(artefact, made(300, 2))).toBeGreaterThan(0.95)
+  },
+)
+
 /** Two of the fields decide. */
 function makeForms(rows: number, seed: number): TaughtRow[] {
   const random = seededRandom(seed)
