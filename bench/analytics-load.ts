@@ -88,6 +88,7 @@ function fillStatement(name: Place["engine"], load: Load, first: number, count: 
     tags: `CASE WHEN ${draw(26, 2)} = 0 THEN ['team=' || ${text(draw(27, 30))}, 'job=' || ${text("i")}] ELSE [] END`,
     virtual_model: "''",
     stages: "''",
+    language: `CASE WHEN of_set = 1 THEN 'en' ELSE '' END`,
     attempts: `'[{"region":"local","result":"success","ms":' || ${text("latency")} || '}]'`,
     queue_ms: `${draw(28, 100)} / 100`,
     route_ms: `${draw(29, 100)} / 100`,

@@ -18,10 +18,11 @@ const onnxPlatforms = ["linux/x64", "linux/arm64", "darwin/arm64"]
 const unreadFile = /\.(?:[cm]?tsx?|map|flow|mdx?)$|^binding\.gyp$/i
 const licenceFile = /^(?:licen[cs]e|notice|copying|copyright|third)/i
 
-/** Beside that, of single packages: the sources of llama.cpp, modules in a form that is not imported, faces that no invoice has. */
+/** Beside that, of single packages: the sources of llama.cpp, modules in a form that is not imported, tables of n-grams and faces that nothing reads. */
 const unread = [
   "node-llama-cpp/llama/gitRelease.bundle",
   "stripe/cjs",
+  "eld/src/ngrams/(?!extrasmall\\.js$)",
   "dejavu-fonts-ttf/ttf/(?!DejaVuSans(?:-Bold)?\\.ttf$)",
   `onnxruntime-node/${builds}/`,
 ].map((path) => new RegExp(`^node_modules/${path}`))

@@ -9,7 +9,7 @@ import { type EvaluationDeps, evaluateRules } from "../src/control/alerts/evalua
 import type { AlertFacts } from "../src/control/alerts/measure.ts"
 import { startDeliverer } from "../src/control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../src/control/webhooks/send.ts"
-import { addAnswerCounts } from "../src/store/question-sets/answer-counts.ts"
+import { addAnswerCounts, languageQuestion } from "../src/store/question-sets/answer-counts.ts"
 import { enterKeySpend, tagBudgetId } from "../src/store/budgets.ts"
 import { putWorkerViews } from "../src/store/alerts/rules.ts"
 import { cipher } from "./kept-content.ts"
@@ -201,25 +201,31 @@ test("a latency above the threshold fires, of the window, key and model that the
   await expectStates(id, [[requests(10, 0, 200), "ok", ["firing", "resolved"]]])
 })
 
-async function questionSet(): Promise<string> {
+async function questionSet(name = "answers"): Promise<string> {
   const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
-  const made = await call("POST", "/question_sets", { name: "answers", model: "open", questions: [rude] })
+  const made = await call("POST", "/question_sets", { name, model: "open", questions: [rude] })
   return made.body.data.id
 }
 
-const answered =
-  (setId: string, hoursAgo: number, yes: number, no: number, bin = 9) =>
+const answered = (setId: string, hoursAgo: number, yes: number, no: number, bin = 9) =>
+  counted({ setId, question: "rude", hoursAgo, bin }, { yes, no })
+
+interface Counted {
+  readonly setId: string
+  readonly question: string
+  readonly hoursAgo: number
+  readonly bin: number
+}
+
+const counted =
+  ({ setId, question, hoursAgo, bin }: Counted, counts: Readonly<Record<string, number>>) =>
   async () => {
-    const counts = [
-      ["yes", yes],
-      ["no", no],
-    ] as const
     await addAnswerCounts(
       platform.database,
-      counts.map(([answer, rows]) => ({
+      Object.entries(counts).map(([answer, rows]) => ({
         setId,
         version: 1,
-        question: "rude",
+        question,
         hourMs: Math.floor(nowMs / hourMs) * hourMs - hoursAgo * hourMs,
         abstained: false,
         answer,
@@ -246,6 +252,23 @@ test("answers that are distributed unlike before fire, and are told with their f
   expect(data[0].detail).toMatch(/^Answers of rude: PSI \d\.\d+, p .+, 1,000 answers against 1,000\.$/)
   const monitoring = await call("GET", `/question_sets/answers/monitoring?bucket=hour`)
   expect(monitoring.status).toBe(200)
+})
+
+test("texts in other languages than before fire, unless the rule names a question", async () => {
+  const setId = await questionSet("texts")
+  const about = { kind: "drift", window_minutes: 60 }
+  const id = await rule({ ...about, target: { question_set_id: "texts" } })
+  const narrow = await rule({ ...about, target: { question_set_id: "texts", question: "rude" } })
+  const texts = (hoursAgo: number, counts: Readonly<Record<string, number>>) =>
+    counted({ setId, question: languageQuestion, hoursAgo, bin: 0 }, counts)
+  await expectStates(id, [
+    [texts(4, { en: 480, unknown: 20 }), "unknown", []],
+    [texts(0, { en: 190, unknown: 10 }), "ok", []],
+    [texts(0, { de: 200 }), "firing", ["firing"]],
+  ])
+  const { data } = (await call("GET", `/alerts?rule_id=${id}`)).body
+  expect(data[0].detail).toMatch(/^Languages of texts: PSI \d\.\d+, p .+, 400 texts against 500\.$/)
+  await expectStates(narrow, [[() => undefined, "unknown", []]])
 })
 
 test("answers of low confidence fire, of the question that the rule names", async () => {

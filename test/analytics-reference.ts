@@ -93,6 +93,7 @@ function keys(event: SequenceRecord, dimension: GroupBy): string[] {
 }
 
 function ordinaryKeys(event: SequenceRecord, dimension: Dimension): string[] {
+  if (dimension === "language") return [event.language || "unknown"]
   if (dimension !== "tool_calls") return [event[dimension] ?? ""]
   return event.tool_calls.length === 0 ? [""] : [...event.tool_calls]
 }

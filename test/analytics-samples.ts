@@ -98,6 +98,7 @@ function makeDetails(chance: Chance): Partial<SequenceRecord> {
   const ofSet = chance.below(3) === 0
   const questions = 1 + chance.below(4)
   return {
+    language: chance.pick(["en", "de", "unknown", null]),
     principal_kind: chance.pick(["key", "user", "workload"] as const),
     principal_id: `key_${chance.below(8)}`,
     question_set_id: ofSet ? `qs_${chance.below(4)}` : null,
@@ -208,7 +209,8 @@ function makeFilter(chance: Chance): Filter {
   const dimension = chance.pick(dimensions)
   const event = makeRecord(chance, 0)
   const tool = chance.pick(["", ...toolNames])
-  const value = dimension === "tool_calls" ? tool : (event[dimension] ?? "")
+  const missing = dimension === "language" ? "unknown" : ""
+  const value = dimension === "tool_calls" ? tool : (event[dimension] ?? missing)
   return { dimension, value, excluded }
 }
 

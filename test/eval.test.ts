@@ -85,6 +85,22 @@ test("both endpoints give the same measures, and reports are written", () => {
   expect(readFileSync(join(folder, "report.svg"), "utf8")).toMatch(/^<svg [\s\S]*<circle [\s\S]*<\/svg>\n$/)
 })
 
+test("rows in several languages are measured by language too", () => {
+  const german = { text: "Ich möchte mein Geld zurück, die Lampe ist kaputt.", question: refund }
+  const mixed = join(folder, "mixed.jsonl")
+  const both = [...labelled.slice(0, 3), { ...german, options: ["yes", "no"], gold: "yes" }]
+  writeFileSync(mixed, both.map((row) => JSON.stringify(row)).join("\n"))
+  const [report] = JSON.parse(run(mixed, "--json").stdout) as { languages: object[] }[]
+  expect(report?.languages).toMatchObject([
+    { language: "en", count: 3, accuracy: expect.any(Number) },
+    { language: "de", count: 1 },
+  ])
+  const { stdout } = run(mixed, "--out", "mixed.html")
+  expect(stdout).toMatch(/^language +rows +accuracy/m)
+  expect(stdout).toMatch(/^de +1 +/m)
+  expect(readFileSync(join(folder, "mixed.html"), "utf8")).toContain("By language")
+})
+
 test("two models stand side by side in one table", () => {
   const { stdout } = run(rows, "--rows", "2", "--model", "umpire-decide", "--model", "umpire-decide")
   expect(stdout.match(/^tickets +umpire-decide +decisions +2 /gm)).toHaveLength(2)

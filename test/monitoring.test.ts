@@ -1,7 +1,7 @@
 /** Monitoring of a set's answers over the API: buckets, the answers shown, the reference window, versions and limits. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { ticksPerCent } from "../src/base/money.ts"
-import { addAnswerCounts } from "../src/store/question-sets/answer-counts.ts"
+import { addAnswerCounts, languageQuestion } from "../src/store/question-sets/answer-counts.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 
@@ -31,6 +31,9 @@ beforeAll(async () => {
   await count({ answer: "yes", rows: 180, version: 2 }, 0)
   await count({ answer: "no", rows: 10, bin: 4 }, hourMs)
   await count({ answer: "", abstained: true, rows: 10, bin: 0 }, dayMs + hourMs)
+  await count({ question: languageQuestion, answer: "en", rows: 600 }, -dayMs)
+  await count({ question: languageQuestion, answer: "en", rows: 100 }, 0)
+  await count({ question: languageQuestion, answer: "de", rows: 100 }, dayMs)
   for (let option = 0; option < 22; option++)
     await count({ question: "topic", answer: `option ${option}`, rows: 100 - option }, 0)
 })
@@ -93,6 +96,22 @@ test("days have their answers, abstentions, confidence, latency and cost, and th
     { start: startMs, rows: 190, abstained: 0, answers: [180, 10], cost_cents: 190 },
     { start: startMs + dayMs, rows: 10, abstained: 10, answers: [0, 0], latency_ms: 20 },
   ])
+})
+
+test("texts have their languages, by day and against the reference", async () => {
+  const { body } = await get({ ...range, reference_start: startMs - dayMs, reference_end: startMs })
+  const { languages } = body.data
+  expect(languages.languages).toEqual([
+    { language: "en", rows: 100, reference_rows: 600 },
+    { language: "de", rows: 100, reference_rows: 0 },
+  ])
+  expect(languages.drift).toMatchObject({ rows: 200, reference_rows: 600, verdict: "large" })
+  expect(languages.series).toEqual([
+    { start: startMs, rows: [100, 0] },
+    { start: startMs + dayMs, rows: [0, 100] },
+  ])
+  const names = body.data.questions.map(({ name }: { name: string }) => name)
+  expect(names).toEqual(["rude", "topic"])
 })
 
 test("hours, one version, and a reference that defaults to the time before", async () => {

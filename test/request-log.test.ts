@@ -165,6 +165,7 @@ describe.each(engineNames)("%s", (engine) => {
       tags: {},
       attempts: [],
       virtual_model: null,
+      language: "unknown",
       stages: [],
       queue_ms: null,
       route_ms: null,

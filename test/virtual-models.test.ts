@@ -203,6 +203,10 @@ test("the operator makes, changes, lists and removes one at the command line", a
     "ops is a fallback: umpire-decide, then large.\n",
   )
   expect(await ask("ops")).toMatchObject({ status: 200, stages: expect.stringMatching(/^umpire-decide;/) })
+  expect(await umpire("language", "ops", "de,fr=large", "umpire-decide")).toBe(
+    "ops is a choice by language: de,fr=large, umpire-decide.\n",
+  )
+  expect(await ask("ops")).toMatchObject({ status: 200, stages: expect.stringMatching(/^umpire-decide;/) })
   expect(await umpire("virtual")).toContain("ops")
   expect(await umpire("remove", "ops")).toBe("ops is removed.\n")
   expect(await ask("ops")).toMatchObject({ status: 422, code: "unknown_model" })
@@ -220,6 +224,61 @@ test("what could never answer is refused when it is saved", async () => {
   expect(await send("POST", models, { name: "third", ...vectors })).toEqual([422, "invalid_body"])
   const cascade = { models: ["umpire-decide", "all-minilm-l6-v2"] }
   expect(await send("POST", models, { name: "third", cascade })).toEqual([422, "invalid_body"])
+})
+
+describe("a choice by language", () => {
+  const german = "Das Paket kam zwei Wochen zu spät, und der Karton war schon offen."
+  const askIn = async (text: string, model: string) => {
+    const response = await server.post("/v1/decisions", { model, input: text, questions })
+    expect(response.status).toBe(200)
+    const stages = response.headers.get("x-umpire-stages") ?? ""
+    return [response.headers.get("x-umpire-language"), stages.split(";")[0]]
+  }
+
+  test("asks the model of the text's language, and the other one of every other", async () => {
+    await create("decide", {
+      language: { routes: [{ languages: ["en", "unknown"], model: "umpire-decide" }], otherwise: "large" },
+    })
+    expect(await askIn(input, "decide")).toEqual(["en", "umpire-decide"])
+    expect(await askIn(german, "decide")).toEqual(["de", "large"])
+    expect(await askIn("注文した商品がまだ届きません。", "decide")).toEqual(["ja", "large"])
+    expect(await askIn("INV-2231", "decide")).toEqual(["unknown", "umpire-decide"])
+    expect(await askIn(german, "umpire-decide")).toEqual(["de", ""])
+  })
+
+  test("holds for a question set, and for a chat by what the user said last", async () => {
+    const sets = `/v1/organizations/${organization}/question_sets`
+    await create("by-language", {
+      language: { routes: [{ languages: ["en"], model: "umpire-decide" }], otherwise: "large" },
+    })
+    const content = { model: "by-language", questions }
+    expect((await send("POST", sets, { name: "mail", ...content }))[0]).toBe(200)
+    const decided = await server.post("/v1/decisions", { model: "set:mail", input: german, questions: [] })
+    expect(decided.headers.get("x-umpire-stages")).toMatch(/^large;result=success;questions=3;/)
+    expect(decided.headers.get("x-umpire-language")).toBe("de")
+    await create("talk", {
+      language: { routes: [{ languages: ["de"], model: "silent" }], otherwise: "smollm2-135m-instruct" },
+    })
+    const messages = [
+      { role: "user", content: german },
+      { role: "assistant", content: "Ja." },
+      { role: "user", content: "Please tell me in English what has happened." },
+    ]
+    const chat = await server.post("/v1/chat/completions", { model: "talk", max_tokens: 1, messages })
+    expect([chat.status, chat.headers.get("x-umpire-language")]).toEqual([200, "en"])
+    expect(chat.headers.get("x-umpire-stages")).toBe("smollm2-135m-instruct")
+  })
+
+  test("is refused with a tag that no text is found to be in, or a language in two places", async () => {
+    const saved = async (...routes: object[]) =>
+      await send("POST", models, { name: "third", language: { routes, otherwise: "large" } })
+    expect(await saved({ languages: ["de-AT"], model: "umpire-decide" })).toEqual([422, "invalid_body"])
+    const twice = [
+      { languages: ["de"], model: "umpire-decide" },
+      { languages: ["fr", "de"], model: "everyones" },
+    ]
+    expect(await saved(...twice)).toEqual([422, "invalid_body"])
+  })
 })
 
 describe("a fallback", () => {

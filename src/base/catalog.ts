@@ -29,6 +29,8 @@ export interface Model {
   readonly file: string
   /** What its engine tells of itself with each reading, where the file says so; what was taught on one version fits no other. */
   readonly version?: string
+  /** The languages that it has learnt, by their tags; absent: not known. */
+  readonly languages?: readonly string[]
   /** What it reads; absent: text. */
   readonly inputModalities?: readonly InputModality[]
   /** Its workers fetch images and files by their addresses. */

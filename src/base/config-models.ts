@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { inputModalities } from "./catalog.ts"
 import { remoteDialects } from "../contract/model-check.ts"
-import { ruleFields } from "../contract/platform/virtual-models.ts"
+import { optionalRules } from "../contract/platform/virtual-models.ts"
 
 /** Where a secret comes from. It never stands in the file itself. */
 export const SecretReference = z.union([
@@ -92,10 +92,7 @@ export const ModelConfig = z.strictObject({
     .max(1000)
     .default([])
     .describe("Where the model runs; without any, in a process of this machine."),
-  alias: ruleFields.alias.optional(),
-  fallback: ruleFields.fallback.optional(),
-  split: ruleFields.split.optional(),
-  cascade: ruleFields.cascade.optional(),
+  ...optionalRules,
 })
 export type ModelConfig = Omit<z.infer<typeof ModelConfig>, "workers">
 

@@ -1,8 +1,16 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
+import { LanguageTag, languageTags } from "../contract/language.ts"
 import { type VirtualRule, virtualModelLimits } from "../contract/platform/virtual-models.ts"
 import type { Model } from "./catalog.ts"
-import { type VirtualModel, VirtualModelError, checkVirtual, resolveVirtual } from "./virtual-models.ts"
+import {
+  type Choosing,
+  type VirtualModel,
+  VirtualModelError,
+  checkVirtual,
+  choosingNothing,
+  resolveVirtual,
+} from "./virtual-models.ts"
 
 const model = (sku: string, changes: Partial<Model> = {}): Model =>
   ({ sku, kind: "generation", file: "", enabled: true, ...changes }) as Model
@@ -42,13 +50,25 @@ function world(rules: Readonly<Record<string, VirtualRule>>) {
     all,
     find,
     uses: (name: string) => [...checkVirtual(find, named(name))],
-    stages: (name: string, key = "") =>
-      resolveVirtual(find, named(name), key).stages.map((stage) => stage.map(({ sku }) => sku)),
+    stages: (name: string, choosing: Partial<Choosing> = {}) =>
+      resolveVirtual(find, named(name), { ...choosingNothing, ...choosing }).stages.map((stage) =>
+        stage.map(({ sku }) => sku),
+      ),
   }
 }
 
 const split = (weights: Readonly<Record<string, number>>): VirtualRule => ({
   split: Object.entries(weights).map(([name, weight]) => ({ model: name, weight })),
+})
+
+const byLanguage = (routes: Readonly<Record<string, string>>, otherwise: string): VirtualRule => ({
+  language: {
+    routes: Object.entries(routes).map(([name, tags]) => ({
+      model: name,
+      languages: tags.split(" ").map((tag) => LanguageTag.parse(tag)),
+    })),
+    otherwise,
+  },
 })
 
 const level = (at: number) => Array.from({ length: 8 }, (_, index) => `s${at}-${index}`)
@@ -93,6 +113,8 @@ describe("a virtual model", () => {
     ["a member twice", { x: { fallback: ["a", "a"] } }, /a twice/],
     ["weights that are all zero", { x: split({ a: 0, b: 0 }) }, /zero/],
     ["a split of vectors", { x: split({ a: 1, vectors: 1 }) }, /embeddings/],
+    ["a language in two places", { x: byLanguage({ a: "en", b: "de en" }, "c") }, /two places for en/],
+    ["a choice by language of vectors", { x: byLanguage({ vectors: "en" }, "a") }, /choice by language with/],
     ["a cascade with vectors", { x: cascade("encoder", "vectors") }, /embeddings/],
     ["a cascade in a fallback", { x: { fallback: ["y", "a"] }, y: cascade("encoder", "a") }, /cascade in it/],
     ["a cascade in a cascade", { x: cascade("encoder", "y"), y: cascade("a", "b") }, /cascade in it/],
@@ -131,6 +153,23 @@ describe("a virtual model", () => {
   })
 })
 
+test("a choice by language comes to the model of the language, whatever the key", () => {
+  const { stages, uses } = world({
+    x: byLanguage({ encoder: "en unknown", careful: "de fr" }, "a"),
+    careful: cascade("encoder", "b"),
+    named: { alias: "x" },
+    first: { fallback: ["x", "c"] },
+    plain: byLanguage({ b: "en" }, "c"),
+  })
+  expect(uses("x")).toEqual(["decisions"])
+  expect(stages("x", { language: "en", key: "1" })).toEqual([["encoder"]])
+  expect(stages("x", { language: "fr", key: "2" })).toEqual([["encoder"], ["b"]])
+  expect(stages("named", { language: "ja" })).toEqual([["a"]])
+  expect(stages("x")).toEqual([["encoder"]])
+  expect(() => uses("first")).toThrow(/cascade in it/)
+  expect(stages("plain", { language: "unknown" })).toEqual([["c"]])
+})
+
 const names = ["v0", "v1", "v2", "v3"]
 const anyRule: fc.Arbitrary<VirtualRule> = fc.oneof(
   fc.constantFrom(...names, "a", "b", "encoder").map((alias) => ({ alias })),
@@ -145,11 +184,16 @@ const anyRule: fc.Arbitrary<VirtualRule> = fc.oneof(
   fc
     .uniqueArray(fc.constantFrom(...names, "a", "encoder"), { minLength: 2 })
     .map((members) => cascade(...members)),
+  fc
+    .uniqueArray(fc.constantFrom(...names, "a", "b", "encoder"), { minLength: 2, maxLength: 2 })
+    .map(([first = "", otherwise = ""]) => byLanguage({ [first]: "en" }, otherwise)),
 )
+
+const anyChoosing = fc.record({ key: fc.string(), language: fc.constantFrom(...languageTags) })
 
 test("whatever rules name each other, a name is refused or comes to models that can do what it says", () => {
   fc.assert(
-    fc.property(fc.tuple(anyRule, anyRule, anyRule, anyRule), fc.string(), (rules, key) => {
+    fc.property(fc.tuple(anyRule, anyRule, anyRule, anyRule), anyChoosing, (rules, choosing) => {
       const scene = world(Object.fromEntries(names.map((name, at) => [name, rules[at] as VirtualRule])))
       for (const name of names) {
         let uses: string[]
@@ -159,10 +203,10 @@ test("whatever rules name each other, a name is refused or comes to models that 
           expect(error).toBeInstanceOf(VirtualModelError)
           continue
         }
-        const stages = scene.stages(name, key)
+        const stages = scene.stages(name, choosing)
         expect(stages.flat().length).toBeGreaterThan(0)
         expect(stages.flat().includes("encoder") && uses.includes("generation")).toBe(false)
-        expect(scene.stages(name, key)).toEqual(stages)
+        expect(scene.stages(name, choosing)).toEqual(stages)
       }
     }),
   )
@@ -177,7 +221,7 @@ test("a split in a later stage of a cascade leaves the first model the same for 
     either: split({ later: 1, c: 1 }),
   })
   const splits = all.map((one) => {
-    const { isSplit, isFirstSplit } = resolveVirtual(find, one, "")
+    const { isSplit, isFirstSplit } = resolveVirtual(find, one, choosingNothing)
     return [one.name, isSplit, isFirstSplit]
   })
   expect(splits).toEqual([
@@ -191,7 +235,7 @@ test("a split in a later stage of a cascade leaves the first model the same for 
 
 test("a split gives each member its share, and the same key the same member", () => {
   const { stages } = world({ x: split({ a: 1, b: 3, c: 0 }) })
-  const chosen = Array.from({ length: 4000 }, (_, at) => stages("x", `key ${at}`)[0]?.[0])
+  const chosen = Array.from({ length: 4000 }, (_, at) => stages("x", { key: `key ${at}` })[0]?.[0])
   const share = (sku: string): number => chosen.filter((one) => one === sku).length / chosen.length
   expect(share("a")).toBeCloseTo(0.25, 1)
   expect(share("b")).toBeCloseTo(0.75, 1)

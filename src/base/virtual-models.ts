@@ -3,10 +3,12 @@ import { createHash } from "node:crypto"
 import { nonEmpty } from "./lists.ts"
 import {
   type CascadeRule,
+  type LanguageRule,
   type RuleName,
   type VirtualRule,
   virtualModelLimits,
 } from "../contract/platform/virtual-models.ts"
+import { type LanguageTag, unknownLanguage } from "../contract/language.ts"
 import { type Model, isEncoderFile } from "./catalog.ts"
 
 export interface VirtualModel {
@@ -31,7 +33,7 @@ export interface Resolution {
   readonly cascade: CascadeRule | null
   /** Of the virtual model that is the cascade, which an alias may lead to. */
   readonly cascadeName?: string
-  /** Requests with another key may come to other models. */
+  /** Another request may come to other models: by its key, or by its language. */
   readonly isSplit: boolean
   /** Also in the first stage, whose model calibrations fit. */
   readonly isFirstSplit: boolean
@@ -42,6 +44,16 @@ export class VirtualModelError extends Error {
   override readonly name = "VirtualModelError"
 }
 
+/** What of a request says which model is chosen, where one is. */
+export interface Choosing {
+  /** What splits are sticky by. */
+  readonly key: string
+  readonly language: LanguageTag
+}
+
+/** For what is chosen before there is a text. */
+export const choosingNothing: Choosing = { key: "", language: unknownLanguage }
+
 export const isVirtual = (named: Model | VirtualModel): named is VirtualModel => "rule" in named
 
 /** The names that a rule refers to. */
@@ -49,14 +61,15 @@ export function membersOf(rule: VirtualRule): readonly string[] {
   if ("alias" in rule) return [rule.alias]
   if ("fallback" in rule) return rule.fallback
   if ("split" in rule) return rule.split.map(({ model }) => model)
+  if ("language" in rule) return [...rule.language.routes.map(({ model }) => model), rule.language.otherwise]
   return rule.cascade.models
 }
 
-export const ruleNameOf = (rule: VirtualRule): RuleName => {
-  if ("alias" in rule) return "alias"
-  if ("fallback" in rule) return "fallback"
-  return "split" in rule ? "split" : "cascade"
-}
+// True: a rule has one field.
+export const ruleNameOf = (rule: VirtualRule): RuleName => Object.keys(rule)[0] as RuleName
+
+/** One of the members answers a request, whichever it is. */
+const choosesOne = (rule: VirtualRule): boolean => "split" in rule || "language" in rule
 
 interface Checked {
   readonly uses: ReadonlySet<ModelUse>
@@ -105,7 +118,7 @@ function check(
   const sum = members.reduce((total, { models }) => total + models, 0)
   const checked = {
     uses,
-    models: "split" in rule ? Math.max(...members.map(({ models }) => models)) : sum,
+    models: choosesOne(rule) ? Math.max(...members.map(({ models }) => models)) : sum,
     hasCascade: "cascade" in rule || members.some(({ hasCascade }) => hasCascade),
     height: 1 + Math.max(...members.map(({ height }) => height)),
   }
@@ -119,6 +132,10 @@ function refuseRepeated({ name, rule }: VirtualModel): void {
   if (twice !== undefined) throw new VirtualModelError(`${name} names ${twice} twice`)
   if ("split" in rule && rule.split.every(({ weight }) => weight === 0))
     throw new VirtualModelError(`all weights of ${name} are zero`)
+  if (!("language" in rule)) return
+  const languages = rule.language.routes.flatMap((route) => route.languages)
+  const routed = languages.find((language, at) => languages.indexOf(language) !== at)
+  if (routed !== undefined) throw new VirtualModelError(`${name} has two places for ${routed}`)
 }
 
 const plain = (model: Model): Checked => ({ uses: modelUses(model), models: 1, hasCascade: false, height: 0 })
@@ -128,15 +145,23 @@ function modelUses({ kind, file }: Model): ReadonlySet<ModelUse> {
   return new Set(isEncoderFile(file) ? ["decisions"] : ["decisions", "generation"])
 }
 
+const kindWords: Readonly<Record<RuleName, string>> = {
+  alias: "alias",
+  fallback: "fallback",
+  split: "split",
+  cascade: "cascade",
+  language: "choice by language",
+}
+
 /** What all members can do. Vectors of different models cannot be compared, so embedding models have aliases only. */
 function usesOf({ name, rule }: VirtualModel, members: readonly Checked[]): ReadonlySet<ModelUse> {
   const kind = ruleNameOf(rule)
   if (kind === "alias") return members[0]?.uses ?? new Set()
   if (members.some(({ uses }) => uses.has("embedding")))
     throw new VirtualModelError(
-      `${name} is a ${kind} with a model for embeddings, whose vectors cannot stand for those of another; only an alias can name it`,
+      `${name} is a ${kindWords[kind]} with a model for embeddings, whose vectors cannot stand for those of another; only an alias can name it`,
     )
-  if (kind !== "split" && members.some(({ hasCascade }) => hasCascade))
+  if (!choosesOne(rule) && members.some(({ hasCascade }) => hasCascade))
     throw new VirtualModelError(
       `${name} is a ${kind} with a cascade in it; name the cascade's models instead`,
     )
@@ -147,17 +172,18 @@ function usesOf({ name, rule }: VirtualModel, members: readonly Checked[]): Read
   return new Set<ModelUse>(common)
 }
 
-/** `key` is what splits are sticky by. Call it with what `checkVirtual` accepts. */
-export function resolveVirtual(find: FindNamed, virtual: VirtualModel, key: string): Resolution {
+/** Call it with what `checkVirtual` accepts. */
+export function resolveVirtual(find: FindNamed, virtual: VirtualModel, choosing: Choosing): Resolution {
   const { rule } = virtual
-  if ("alias" in rule) return resolveNamed(find, rule.alias, key)
-  if ("split" in rule)
-    return {
-      ...resolveNamed(find, choose(virtual.name, rule.split, key), key),
-      isSplit: true,
-      isFirstSplit: true,
-    }
-  const members = membersOf(rule).map((name) => resolveNamed(find, name, key))
+  if ("alias" in rule) return resolveNamed(find, rule.alias, choosing)
+  if ("split" in rule || "language" in rule) {
+    const chosen =
+      "split" in rule
+        ? choose(virtual.name, rule.split, choosing.key)
+        : modelFor(rule.language, choosing.language)
+    return { ...resolveNamed(find, chosen, choosing), isSplit: true, isFirstSplit: true }
+  }
+  const members = membersOf(rule).map((name) => resolveNamed(find, name, choosing))
   const isSplit = members.some((member) => member.isSplit)
   if ("fallback" in rule) {
     const models = new Set(members.flatMap(({ stages }) => [...stages[0]]))
@@ -172,11 +198,14 @@ export function resolveVirtual(find: FindNamed, virtual: VirtualModel, key: stri
   }
 }
 
-function resolveNamed(find: FindNamed, name: string, key: string): Resolution {
+const modelFor = ({ routes, otherwise }: LanguageRule, language: LanguageTag): string =>
+  routes.find(({ languages }) => languages.includes(language))?.model ?? otherwise
+
+function resolveNamed(find: FindNamed, name: string, choosing: Choosing): Resolution {
   const named = find(name)
   if (!named) throw new VirtualModelError(`${name} is not in the catalog`)
   return isVirtual(named)
-    ? resolveVirtual(find, named, key)
+    ? resolveVirtual(find, named, choosing)
     : { stages: [[named]], cascade: null, isSplit: false, isFirstSplit: false }
 }
 

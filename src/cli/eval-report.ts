@@ -1,5 +1,11 @@
 /** Draws an evaluation: a table and bars for the terminal, a reliability diagram as SVG, a page with everything. */
-import { type Evaluation, type Judged, answerOf, confidenceOf } from "../scoring/evaluation.ts"
+import {
+  type Evaluation,
+  type Judged,
+  answerOf,
+  confidenceOf,
+  evaluateByLanguage,
+} from "../scoring/evaluation.ts"
 import type { EvalRow } from "./eval-rows.ts"
 import { drawTable } from "./table.ts"
 import { plural } from "../base/plural.ts"
@@ -18,37 +24,33 @@ const worstShown = 5
 const textShown = 90
 const confusionClassesMax = 12
 
+const number = (value: number): string => value.toFixed(3)
+const measures = ["rows", "accuracy", "majority", "macro-F1", "Brier", "ECE"]
+
+const measured = ({ count, accuracy, majority, macroF1, brier, calibrationError }: Evaluation): string[] => [
+  String(count),
+  ...[accuracy, majority, macroF1, brier, calibrationError].map(number),
+]
+
 export function drawSummary(reports: readonly Report[]): string {
-  const head = [
-    "set",
-    "model",
-    "endpoint",
-    "rows",
-    "accuracy",
-    "majority",
-    "macro-F1",
-    "Brier",
-    "ECE",
-    "tokens/s",
-  ]
   return drawTable(
-    head,
-    reports.map(({ set, model, endpoint, evaluation: e, tokensPerSecond }) => [
+    ["set", "model", "endpoint", ...measures, "tokens/s"],
+    reports.map(({ set, model, endpoint, evaluation: found, tokensPerSecond }) => [
       set,
       model,
       endpoint,
-      String(e.count),
-      number(e.accuracy),
-      number(e.majority),
-      number(e.macroF1),
-      number(e.brier),
-      number(e.calibrationError),
+      ...measured(found),
       tokensPerSecond.toFixed(0),
     ]),
   )
 }
 
-const number = (value: number): string => value.toFixed(3)
+/** Empty where the rows have one language. */
+function drawLanguages({ judged }: Report): string[] {
+  const found = evaluateByLanguage(judged)
+  const rows = found.map(({ language, evaluation: one }) => [language, ...measured(one)])
+  return found.length === 0 ? [] : [drawTable(["language", ...measures], rows)]
+}
 
 /** The most confident mistakes first: they say most about what the model does not know. */
 function worstMistakes({ rows, judged }: Report): { row: EvalRow; one: Judged }[] {
@@ -70,6 +72,7 @@ export function drawDetails(report: Report): string {
       row.text.replaceAll(/\s+/g, " ").slice(0, textShown),
     ])
   return [
+    ...drawLanguages(report),
     drawConfusion(report.evaluation),
     mistakes.length > 0 ? drawTable(["stated", "answered", "right", "text"], mistakes) : "No mistakes.\n",
   ].join("\n")
@@ -129,12 +132,24 @@ export function htmlReport(reports: readonly Report[]): string {
       )
     return `<section><h2>${escape(report.set)} · ${escape(report.model)}</h2>
 <p>${plural(e.count, "row")}, accuracy <b>${e.accuracy.toFixed(3)}</b> (majority ${e.majority.toFixed(3)}), macro-F1 ${e.macroF1.toFixed(3)}, Brier ${e.brier.toFixed(3)}, ECE ${e.calibrationError.toFixed(3)}</p>
-${reliabilitySvg(report)}
+${reliabilitySvg(report)}${languagesTable(report)}
 <h3>Worst mistakes</h3><table><tr><th>stated</th><th>answered</th><th>right</th><th>text</th></tr>${mistakes.join("")}</table></section>`
   })
   return `<!doctype html><html lang="en"><meta charset="utf-8"><title>Evaluation</title>
 <style>body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#0f172a}table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e2e8f0;vertical-align:top}</style>
 <h1>Evaluation</h1>${sections.join("\n")}</html>\n`
+}
+
+function languagesTable({ judged }: Report): string {
+  const found = evaluateByLanguage(judged)
+  if (found.length === 0) return ""
+  const head = ["language", ...measures].map((name) => `<th>${name}</th>`).join("")
+  const rows = found.map(({ language, evaluation: one }) => {
+    const cells = [escape(language), ...measured(one)].map((cell) => `<td>${cell}</td>`)
+    return `<tr>${cells.join("")}</tr>`
+  })
+  return `
+<h3>By language</h3><table><tr>${head}</tr>${rows.join("")}</table>`
 }
 
 function escape(text: string): string {

@@ -1,7 +1,8 @@
 /** Sends labelled rows through a running server, several at a time, and judges the answers. */
 import { mapConcurrent } from "../base/lists.ts"
-import type { Client } from "../contract/client.ts"
+import type { CallOptions, Client } from "../contract/client.ts"
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
+import { languageHeader } from "../contract/language.ts"
 import type { SystemOneAnswer, SystemOneQuestion } from "../contract/systemone.ts"
 import type { Judged } from "../scoring/evaluation.ts"
 import type { EvalRow } from "./eval-rows.ts"
@@ -26,31 +27,34 @@ export async function runRows(
   rows: readonly EvalRow[],
   onProgress: (done: number) => void,
 ): Promise<EvalRun> {
-  const { client } = target
   const startedMs = performance.now()
   let inputTokens = 0
   let done = 0
   const concurrency = Math.max(1, target.concurrency)
   const judged = await mapConcurrent(rows, { concurrency }, async (row): Promise<Judged> => {
-    const { probabilities, tokens } =
-      target.endpoint === "decisions"
-        ? await askDecisions(client, target.model, row)
-        : await askSystemOne(client, target.model, row)
+    let language: string | null = null
+    const told: Told = { onHeaders: (headers) => (language = headers.get(languageHeader)) }
+    const ask = target.endpoint === "decisions" ? askDecisions : askSystemOne
+    const { probabilities, tokens } = await ask(target, row, told)
     inputTokens += tokens
     onProgress(++done)
-    return { classes: row.classes, probabilities, gold: row.gold }
+    return { classes: row.classes, probabilities, gold: row.gold, language }
   })
   return { judged, inputTokens, elapsedMs: performance.now() - startedMs }
 }
+
+type Told = Pick<CallOptions, "onHeaders">
 
 interface Answered {
   readonly probabilities: number[]
   readonly tokens: number
 }
 
-async function askDecisions(client: Client, model: string, { text, question }: EvalRow): Promise<Answered> {
+async function askDecisions({ client, model }: EvalTarget, row: EvalRow, told: Told): Promise<Answered> {
+  const { text, question } = row
   const { answers, usage } = await client.createDecision({
     body: { model, input: text, questions: [question] },
+    ...told,
   })
   return { probabilities: answers[0] ? fromDecision(answers[0]) : [], tokens: usage.input_tokens }
 }
@@ -67,13 +71,11 @@ function fromDecision(answer: DecisionAnswer): number[] {
   }
 }
 
-async function askSystemOne(
-  client: Client,
-  model: string,
-  { text, question, classes }: EvalRow,
-): Promise<Answered> {
+async function askSystemOne({ client, model }: EvalTarget, row: EvalRow, told: Told): Promise<Answered> {
+  const { text, question, classes } = row
   const { answers, usage } = await client.createSystemOne({
     body: { model, state: text, questions: { q: toSystemOne(question) } },
+    ...told,
   })
   const answer = answers["q"]
   return { probabilities: answer ? fromSystemOne(answer, classes) : [], tokens: usage.input_tokens }

@@ -1,7 +1,7 @@
 /** `umpire eval`: labelled JSONL in, quality out; and, on request, a question set taught with it. */
 import { writeFile } from "node:fs/promises"
 import { extname, resolve } from "node:path"
-import { evaluate } from "../scoring/evaluation.ts"
+import { evaluate, evaluateByLanguage } from "../scoring/evaluation.ts"
 import { connectServer, connectApi } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, listOption, text, texts, valueOption } from "./command.ts"
 import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } from "./eval-report.ts"
@@ -127,11 +127,20 @@ const draw = (reports: readonly Report[]): string =>
     ...reports.map((report) => `${report.set} · ${report.model}\n${drawDetails(report)}`),
   ].join("\n")
 
-function plain({ set, model, endpoint, evaluation: found, tokensPerSecond }: Report): unknown {
+function plain({ set, model, endpoint, judged, evaluation: found, tokensPerSecond }: Report): unknown {
   const confusion = Object.fromEntries(
     [...found.confusion].map(([gold, row]) => [gold, Object.fromEntries(row)]),
   )
-  return { set, model, endpoint, ...found, confusion, tokensPerSecond }
+  const languages = evaluateByLanguage(judged).map(({ language, evaluation: one }) => ({
+    language,
+    count: one.count,
+    accuracy: one.accuracy,
+    majority: one.majority,
+    macroF1: one.macroF1,
+    brier: one.brier,
+    calibrationError: one.calibrationError,
+  }))
+  return { set, model, endpoint, ...found, confusion, languages, tokensPerSecond }
 }
 
 async function writeReport(context: CliContext, reports: readonly Report[]): Promise<void> {

@@ -40,6 +40,7 @@ const filters = {
   result: { field: "result", help: "success, error or cancelled" },
   error: { field: "error_code", help: "only with this error code" },
   region: { field: "region", help: "only in this region" },
+  language: { field: "language", help: "only of texts in this language, such as de, or unknown" },
   request: { field: "request_id", help: "the x-request-id of a response" },
   "latency-min": { field: "latency_ms_min", help: "at least so many milliseconds" },
   "latency-max": { field: "latency_ms_max", help: "at most so many milliseconds" },

@@ -1,6 +1,12 @@
-/** `umpire models alias|fallback|split|cascade|virtual|remove`: an organization's virtual models. */
+/** `umpire models alias|fallback|split|cascade|language|virtual|remove`: an organization's virtual models. */
 import type { OperatorClient } from "../contract/client.ts"
-import { CascadeRule, type VirtualModel } from "../contract/platform/virtual-models.ts"
+import { LanguageTag } from "../contract/language.ts"
+import {
+  CascadeRule,
+  type LanguageRule,
+  type RuleName,
+  type VirtualModel,
+} from "../contract/platform/virtual-models.ts"
 import { type Action, operates } from "./actions.ts"
 import {
   type CliContext,
@@ -15,13 +21,12 @@ import {
 import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
 
-type Rule = "alias" | "fallback" | "split" | "cascade"
-
 export const virtualUsage = [
   "umpire models alias NAME MODEL",
   "umpire models fallback NAME FIRST NEXT...",
   "umpire models split NAME MODEL=95 OTHER=5",
   "umpire models cascade NAME SMALL LARGE... [--threshold 0.8] [--on-failure error]",
+  "umpire models language NAME en,unknown=MODEL [de,fr=OTHER] OTHERWISE",
   "umpire models virtual",
   "umpire models remove NAME",
 ]
@@ -34,7 +39,7 @@ export const virtualOptions = {
   "latency-max": valueOption("of a cascade: milliseconds after which no further model is asked"),
 } as const
 
-const save = (rule: Rule): Action<OperatorClient> =>
+const save = (rule: RuleName): Action<OperatorClient> =>
   operates("saveVirtualModel", {
     args: { name: `which name? umpire models ${rule} NAME` },
     input: (context) => ruleOf(context, rule, context.positionals.slice(2)),
@@ -63,13 +68,14 @@ export const virtualActions = {
   fallback: save("fallback"),
   split: save("split"),
   cascade: save("cascade"),
+  language: save("language"),
   virtual: operates("listVirtualModels", {
     draw: columns<VirtualModel>({ name: ({ name }) => name, is: sentence }),
   }),
   remove,
 }
 
-function ruleOf(context: CliContext, action: Rule, members: readonly string[]): object {
+function ruleOf(context: CliContext, action: RuleName, members: readonly string[]): object {
   const [first, second] = members
   if (first === undefined || (action !== "alias" && second === undefined))
     throw new UsageError(
@@ -87,6 +93,8 @@ function ruleOf(context: CliContext, action: Rule, members: readonly string[]): 
       return { split: members.map(weighted) }
     case "cascade":
       return { cascade: cascadeOf(context, members) }
+    case "language":
+      return { language: { routes: members.slice(0, -1).map(routed), otherwise: members.at(-1) } }
   }
 }
 
@@ -95,6 +103,20 @@ function weighted(member: string): { readonly model: string; readonly weight: nu
   const weight = Number(member.slice(at + 1))
   if (at < 1 || !Number.isInteger(weight)) throw new UsageError(`say MODEL=WEIGHT instead of ${member}`)
   return { model: member.slice(0, at), weight }
+}
+
+function routed(member: string): LanguageRule["routes"][number] {
+  const at = member.indexOf("=")
+  if (at < 1) throw new UsageError(`say LANGUAGE,LANGUAGE=MODEL instead of ${member}`)
+  const languages = member
+    .slice(0, at)
+    .split(",")
+    .map((tag) => {
+      const read = LanguageTag.safeParse(tag)
+      if (read.success) return read.data
+      throw new UsageError(`${tag} is no language: ${read.error.issues[0]?.message ?? ""}`)
+    })
+  return { languages, model: member.slice(at + 1) }
 }
 
 function cascadeOf(context: CliContext, models: readonly string[]): object {
@@ -118,9 +140,13 @@ function cascadeOf(context: CliContext, models: readonly string[]): object {
   }
 }
 
-function sentence({ alias, fallback, split, cascade }: VirtualModel): string {
+function sentence({ alias, fallback, split, cascade, language }: VirtualModel): string {
   if (alias !== null) return `an alias of ${alias}`
   if (fallback) return `a fallback: ${fallback.join(", then ")}`
   if (split) return `a split: ${split.map(({ model, weight }) => `${model}=${weight}`).join(", ")}`
+  if (language) {
+    const routes = language.routes.map(({ languages, model }) => `${languages.join(",")}=${model}`)
+    return `a choice by language: ${[...routes, language.otherwise].join(", ")}`
+  }
   return `a cascade: ${cascade?.models.join(", then ") ?? ""}`
 }

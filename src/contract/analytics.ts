@@ -15,6 +15,7 @@ export const dimensions = [
   "client_ua",
   "result",
   "error_code",
+  "language",
   "tool_calls",
 ] as const
 export type Dimension = (typeof dimensions)[number]

@@ -1,6 +1,7 @@
 /** The headers that endpoints read and answer with, as the OpenAPI document names them: data, like the endpoints. */
 import { type Endpoint, costHeader, isRepeatable, isWrite, sequenceHeader } from "./endpoint.ts"
 import { guardrailsHeader } from "./guardrails/guardrails.ts"
+import { languageHeader, unknownLanguage } from "./language.ts"
 import { stagesHeader, stickyHeader, uncalibratedHeader, warningHeader } from "./platform/virtual-models.ts"
 import { abstainedHeader, setHeader, trialHeader } from "./question-sets/sets.ts"
 import { tagsHeader } from "./tags.ts"
@@ -105,6 +106,11 @@ export const answerHeaders: readonly Header[] = [
   {
     name: stagesHeader,
     description: "The models of a virtual model that worked on it, in order.",
+    on: isMetered,
+  },
+  {
+    name: languageHeader,
+    description: `The language that the text was found to be in, as a primary tag, or \`${unknownLanguage}\`.`,
     on: isMetered,
   },
   {

@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { Filter, Instant, Sequence, WholeNumber, access } from "./analytics.ts"
 import { endpointGroup } from "./endpoint-group.ts"
+import { LanguageTag, unknownLanguage } from "./language.ts"
 import { pageOf, pageQuery } from "./platform/field-schemas.ts"
 import { TagFilter } from "./tags.ts"
 import { namedObject } from "./endpoint.ts"
@@ -67,6 +68,9 @@ export const SequenceDetail = namedObject("SequenceDetail", {
   stages: z
     .array(SequenceStage)
     .describe("Of a virtual model: the models that worked on it, in order; tokens and cost are their sums."),
+  language: z
+    .string()
+    .describe(`That its text was found to be in, or \`${unknownLanguage}\`, as of requests before 0.3.`),
   cost: z.string().describe("Charged, in USD: an exact decimal number."),
   content: z
     .enum(contentStates)
@@ -101,6 +105,7 @@ export const SequencesQuery = z
     result: z.enum(["success", "error", "cancelled"]).optional(),
     error_code: equals,
     region: equals,
+    language: LanguageTag.optional().describe("That the text was found to be in."),
     request_id: equals.describe("The `x-request-id` of the response."),
     latency_ms_min: atMost(latencyMsMax).describe("Of `gateway_latency_ms`, inclusive."),
     latency_ms_max: atMost(latencyMsMax).describe("Of `gateway_latency_ms`, inclusive."),

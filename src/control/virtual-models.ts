@@ -13,6 +13,7 @@ import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import {
   type VirtualModel as VirtualModelView,
+  type RuleName,
   type VirtualRule,
   ruleNames,
   ruleOf,
@@ -273,7 +274,7 @@ export const findAmong =
 export function requireRule(fields: Parameters<typeof ruleOf>[0]): VirtualRule {
   const rule = ruleOf(fields)
   if (rule) return rule
-  const message = "exactly one of alias, fallback, split and cascade is needed"
+  const message = `exactly one of ${ruleNames.join(", ")} is needed`
   throw new Fault("invalid_body", `Cannot save the virtual model: ${message}`, {
     details: [{ path: "", message }],
   })
@@ -294,12 +295,11 @@ export function toView(virtual: VirtualModelRecord): VirtualModelView {
 }
 
 /** Every rule, of which one is not null. */
-export const rulesOf = (
-  rule: VirtualModel["rule"],
-): Pick<VirtualModelView, "alias" | "fallback" | "split" | "cascade"> => ({
+export const rulesOf = (rule: VirtualModel["rule"]): Pick<VirtualModelView, RuleName> => ({
   alias: null,
   fallback: null,
   split: null,
   cascade: null,
+  language: null,
   ...rule,
 })

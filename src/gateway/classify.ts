@@ -2,10 +2,11 @@
  * Answers the classification endpoints. A policy says what is asked of which model and what its margins come to: the questions
  * of the request themselves, or a question set.
  */
-import { isEncoderFile } from "../base/catalog.ts"
+import type { Model } from "../base/catalog.ts"
 import { usdText } from "../base/money.ts"
 import type { AnswerVerdict } from "../contract/decisions.ts"
 import { type Call, costHeader, type Handlers } from "../contract/endpoint.ts"
+import { type LanguageTag, unknownLanguage } from "../contract/language.ts"
 import { warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreWork } from "../engine/engine.ts"
@@ -22,6 +23,7 @@ import {
   type StagedAnswers,
   type StageReader,
 } from "./decision-stages.ts"
+import { detectLanguage } from "./language.ts"
 import type { ScoreDeps } from "./score.ts"
 import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
 import type { ModelResolver, Resolved } from "./organization-access.ts"
@@ -115,11 +117,13 @@ export async function decide<Answer extends PlainAnswer>(
   const { classification, reading } = policy
   const { evidence, questions, branches } = classification
   sequence.describe(policy.description)
+  const language = call.inLanguage(detectLanguage(evidence))
   const resolved = await deps.models.resolve({
     organizationId,
     name: policy.model,
     wanted: "decisions",
     key: call.stickyKey(evidence),
+    language,
     taughtOn: policy.taughtOn ?? [],
   })
   const reader = policy.reader(resolved)
@@ -129,13 +133,17 @@ export async function decide<Answer extends PlainAnswer>(
   const decided = { ...staged, margins: joinMargins(staged.answers) }
   // Worked out only where the request is traced.
   sequence.trace.span?.set({ "umpire.decision.confidence": lowestConfidence(questions, decided.margins) })
-  if (isEncoderFile(decided.model.file) && isForeign(evidence)) call.header(warningHeader, "language")
+  if (isForeign(decided.model, language)) call.header(warningHeader, "language")
   policy.tell?.(call, decided.answers)
   const isKept = await call.succeed(decided.usage, () => policy.content(call, decided))
   call.header(costHeader, usdText(decided.costTicks))
   policy.recorded?.(call, decided, isKept)
   return decided
 }
+
+/** A model that does not say what it has learnt may have learnt every language. */
+const isForeign = ({ languages }: Model, language: LanguageTag): boolean =>
+  language !== unknownLanguage && languages?.includes(language) === false
 
 const plainPolicy = (classification: Classification): DecisionPolicy => ({
   model: classification.model,
@@ -145,32 +153,3 @@ const plainPolicy = (classification: Classification): DecisionPolicy => ({
   reader: () => plainReader(classification.questions),
   content: (_, { model, margins }) => plainEnd(model.sku, classification.questions, margins),
 })
-
-/** Of a long text the beginning tells. */
-const CHARACTERS_MAX = 4_000
-/** Fewer words tell nothing: a name, a code. */
-const WORDS_MIN = 4
-const WORD = /\p{L}+/gu
-const LATIN = /^\p{Script=Latin}/u
-
-const words = (text: string): ReadonlySet<string> => new Set(text.split(" "))
-const ENGLISH = words(
-  "the of and to in is a an for it that you i not on with this my was are be have has had we he she they at as by from or but if what how when who which can will would do does did please there their your our its no yes been were about than then",
-)
-/** The commonest of the larger languages in Latin letters, without those that English has too. */
-const OTHERS = words(
-  "der die das und ist nicht ich ein eine zu mit den auf für von sie wir es wie auch dem im le la les et est pas je un une des du pour que qui dans vous nous il elle sur avec au ne ce el los las y es una por con para se lo del su pero como muy al está de het een niet van voor met maar ik zijn di che non per sono mi o os não um uma com eu em na foi och att det som är jag inte på w nie się jest do z że to ve bir bu için çok da ne değil og ikke jeg dan yang tidak ini itu của và là không",
-)
-
-/** True where most letters are of another script, or most words that every text has are of other languages. */
-export function isForeign(text: string): boolean {
-  const found = text.slice(0, CHARACTERS_MAX).toLowerCase().match(WORD) ?? []
-  const latin = found.filter((word) => LATIN.test(word))
-  if (letters(latin) * 2 < letters(found)) return true
-  if (latin.length < WORDS_MIN) return false
-  const english = latin.filter((word) => ENGLISH.has(word)).length
-  const other = latin.filter((word) => OTHERS.has(word) && !ENGLISH.has(word)).length
-  return other > 1 && other > 2 * english
-}
-
-const letters = (some: readonly string[]): number => some.reduce((sum, word) => sum + word.length, 0)

@@ -15,6 +15,7 @@ import type { Principal } from "../contract/access.ts"
 import { fitsUtf8 } from "../contract/decisions.ts"
 import type { CallSource, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import type { LanguageTag } from "../contract/language.ts"
 import { type Tags, mergeTags } from "../contract/tags.ts"
 import type { Journal } from "../store/journal/journal.ts"
 import type { RecordedStage, SequenceRecord } from "../store/journal/record.ts"
@@ -61,6 +62,7 @@ export interface SequenceDescription {
   readonly abstained?: number
   /** What guardrails did, as tags that those of the caller do not replace. */
   readonly guardrails?: Tags
+  readonly language?: LanguageTag
   /** The name of the virtual model that was asked. */
   readonly virtualModel?: string
 }
@@ -332,6 +334,7 @@ class MeteredSequence implements Sequence {
       route_ms: this.trace.msIn("route"),
       engine_ms: this.trace.msIn("engine"),
       virtual_model: description.virtualModel,
+      language: description.language,
       billing_account_id: held.billing_account_id,
       billing_mode: held.billing_mode,
       budgets: held.budgets,

@@ -14,6 +14,7 @@ import {
 } from "../contract/endpoint.ts"
 import type { Fault } from "../contract/errors.ts"
 import { regionHeader } from "../contract/headers.ts"
+import { type LanguageTag, languageHeader, unknownLanguage } from "../contract/language.ts"
 import { stickyHeader } from "../contract/platform/virtual-models.ts"
 import { mergeTags, readTags, type Tags, tagsHeader } from "../contract/tags.ts"
 import type { AskedContent, ContentEnd, ContentLogger, PendingContent } from "./content/content-logger.ts"
@@ -69,6 +70,8 @@ export class MeteredCall {
   readonly request: RequestFacts
   /** What was used until now: what a request that fails is charged. */
   used: () => Usage = () => noUsage
+  /** Unknown until its text is read. */
+  language: LanguageTag = unknownLanguage
   readonly #asker: Asker
   readonly #callSource: CallSource
   readonly #contentLogger: ContentLogger | undefined
@@ -131,6 +134,14 @@ export class MeteredCall {
   /** What splits are sticky by: the header, or else what the request is about. */
   stickyKey(about: string): string {
     return this.request.header(stickyHeader) ?? about
+  }
+
+  /** What the text is in: recorded, and told in a header. */
+  inLanguage(language: LanguageTag): LanguageTag {
+    this.language = language
+    this.sequence.describe({ language })
+    this.header(languageHeader, language)
+    return language
   }
 
   /** Begins to keep the content of the request, where it is to be kept; `succeed` ends it. */

@@ -2,6 +2,7 @@ import { type Organizations, openOrganizations } from "../store/organization-sna
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { type Catalog, type Model, createCatalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
+import { choosingNothing } from "../base/virtual-models.ts"
 import { openTestDatabase } from "../../test/database.ts"
 import { insertBillingAccount } from "../store/billing-accounts.ts"
 import { insertModelAccess, updateModelAccess } from "../store/model-access.ts"
@@ -108,7 +109,13 @@ const versioned = (sku: string, version: string, enabled = true): Model =>
 test("what was taught on another version is answered by that one while it is there, and by the named one else", async () => {
   const own = createCatalog([versioned("new", "2"), versioned("old", "1"), versioned("off", "0", false)])
   const asked = async (...taughtOn: string[]): Promise<string[]> => {
-    const named = { organizationId: "", name: "new", wanted: "decisions", key: "", taughtOn } as const
+    const named = {
+      organizationId: "",
+      name: "new",
+      wanted: "decisions",
+      ...choosingNothing,
+      taughtOn,
+    } as const
     return (await catalogResolver(own).resolve(named)).stages[0].map(({ sku }) => sku)
   }
   expect(await asked()).toEqual(["new"])

@@ -5,6 +5,8 @@
 import { nonEmpty } from "../base/lists.ts"
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import {
+  type Choosing,
+  choosingNothing,
   type FindNamed,
   type ModelUse,
   type Resolution,
@@ -19,13 +21,11 @@ import type { Organizations } from "../store/organization-snapshot.ts"
 import type { Policies } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
 
-interface NamedModel {
+interface NamedModel extends Choosing {
   /** Empty where the principal has no membership in an organization. */
   readonly organizationId: string
   readonly name: string
   readonly wanted: ModelUse
-  /** What splits are sticky by. */
-  readonly key: string
   /** Versions that something was taught on, the most frequent first: one of them answers where the named model is another. */
   readonly taughtOn?: readonly string[]
 }
@@ -39,7 +39,7 @@ export interface ModelResolver {
   /** Throws Fault `unknown_model` (of decisions), `model_not_found` or `model_disabled`. */
   resolve(named: NamedModel): Promise<Resolved>
   /** The first model of the first stage: what stands for a virtual model where only one can be asked. */
-  first(named: Omit<NamedModel, "key">): Promise<Model>
+  first(named: Omit<NamedModel, keyof Choosing>): Promise<Model>
   /** All that an organization can name, its own last. */
   list(organizationId: string): Promise<readonly VirtualModel[]>
 }
@@ -74,7 +74,12 @@ function createResolver(
     const taught = taughtModel(catalog, first[0], taughtOn)
     return taught ? { ...resolved, stages: [[taught, ...first], ...later] } : resolved
   }
-  const resolveName = async ({ organizationId, name, wanted, key }: NamedModel): Promise<Resolved> => {
+  const resolveName = async ({
+    organizationId,
+    name,
+    wanted,
+    ...choosing
+  }: NamedModel): Promise<Resolved> => {
     const task = wanted === "decisions" ? "decisions" : "generation"
     // The catalog's own names come first, and need no look at the store.
     const known = catalog.find(name, task) ? [] : await listFor(organizationId)
@@ -89,11 +94,11 @@ function createResolver(
       }
     const find: FindNamed = (one) =>
       catalog.find(one, task) ?? known.find((other) => other.name === one) ?? null
-    return { ...resolveChecked(find, virtual, { wanted, key }), virtual: name }
+    return { ...resolveChecked(find, virtual, { wanted, choosing }), virtual: name }
   }
   return {
     resolve,
-    first: async (named) => (await resolve({ ...named, key: "" })).stages[0][0],
+    first: async (named) => (await resolve({ ...named, ...choosingNothing })).stages[0][0],
     list: listFor,
   }
 }
@@ -110,7 +115,7 @@ function taughtModel(catalog: Catalog, { version }: Model, taughtOn: readonly st
 function resolveChecked(
   find: FindNamed,
   virtual: VirtualModel,
-  { wanted, key }: { readonly wanted: ModelUse; readonly key: string },
+  { wanted, choosing }: { readonly wanted: ModelUse; readonly choosing: Choosing },
 ): Resolution {
   const notFound = wanted === "decisions" ? "unknown_model" : "model_not_found"
   if (!virtual.enabled) throw refuse("model_disabled", `the model ${virtual.name} is switched off`)
@@ -126,7 +131,7 @@ function resolveChecked(
       notFound,
       `${virtual.name} is a virtual model for ${[...uses].join(" and ")}; one for ${wanted} is needed`,
     )
-  const { stages, ...found } = resolveVirtual(find, virtual, key)
+  const { stages, ...found } = resolveVirtual(find, virtual, choosing)
   const enabled = stages.map((stage) => stage.filter((model) => model.enabled))
   const off = stages.find((_, at) => enabled[at]?.length === 0)
   if (off) throw refuse("model_disabled", `the model ${off[0].sku} is switched off`)

@@ -163,6 +163,7 @@ function ofModel(operation: string, record: SequenceRecord): Attributes {
     "gen_ai.provider.name": "umpire",
     "gen_ai.request.model": record.virtual_model ?? record.model,
     "gen_ai.response.model": record.result === "success" ? record.model : null,
+    "umpire.language": record.language ?? null,
     // The convention counts cached ones among them.
     "gen_ai.usage.input_tokens": record.input_tokens + record.cached_input_tokens,
     "gen_ai.usage.cache_read.input_tokens": record.cached_input_tokens,

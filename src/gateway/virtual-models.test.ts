@@ -5,6 +5,7 @@ import { openTestDatabase } from "../../test/database.ts"
 import { type Model, createCatalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
+import { choosingNothing } from "../base/virtual-models.ts"
 import type { VirtualRule } from "../contract/platform/virtual-models.ts"
 import type { Database } from "../store/sql.ts"
 import { type ModelResolver, createModelResolver } from "./organization-access.ts"
@@ -37,7 +38,7 @@ afterAll(async () => {
 })
 
 const skus = async (name: string, wanted: "decisions" | "generation" = "decisions") => {
-  const { stages } = await models.resolve({ organizationId, name, wanted, key: "" })
+  const { stages } = await models.resolve({ organizationId, name, wanted, ...choosingNothing })
   return stages.map((stage) => stage.map(({ sku }) => sku))
 }
 
@@ -56,7 +57,7 @@ test("what another gateway saved is found as soon as the database has told of it
 })
 
 test("a plain name and the configuration's are found without an organization", async () => {
-  const named = { organizationId: "", wanted: "generation", key: "" } as const
+  const named = { organizationId: "", wanted: "generation", ...choosingNothing } as const
   expect(await models.resolve({ ...named, name: "a" })).toMatchObject({ virtual: null })
   expect(await models.resolve({ ...named, name: "everyones" })).toMatchObject({ virtual: "everyones" })
 })

@@ -11,6 +11,7 @@ import { minilm } from "../engine/generate/minilm.ts"
 import { factsOf } from "../engine/encoder/model-file.ts"
 import { readEncoderFile } from "../engine/encoder/read-model-file.ts"
 import { type TensorShapes, readAdapter, readGguf } from "../engine/gguf.ts"
+import { aboutModels } from "./about-models.ts"
 import { addedModels } from "./models.ts"
 import { type VirtualModel, VirtualModelError, checkVirtual } from "../base/virtual-models.ts"
 import { ruleNames, ruleOf, virtualNameForm } from "../contract/platform/virtual-models.ts"
@@ -140,9 +141,17 @@ export async function toModel(config: ModelConfig): Promise<Model> {
     file: config.file ?? "",
     inputModalities: config.input_modalities,
     fetchesUrls: config.fetches_urls,
+    ...languagesOf(config.file),
     ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(config.adapter === undefined ? {} : { adapter: await checkedAdapter(config, config.adapter) }),
   }
+}
+
+/** What is known of a model that ships, which is known by its file. */
+function languagesOf(file: string | undefined): Pick<Model, "languages"> {
+  const shipped = shippedModels.find((one) => join(shippedModelDirectory, one.file) === file)
+  const about = shipped && aboutModels(shipped.sku)(shipped.sku)
+  return about ? { languages: about.languages } : {}
 }
 
 /** The adapter's file, once it is known to fit the model's. */
@@ -233,7 +242,7 @@ const isVirtual = (entry: ModelConfig): boolean => ruleNames.some((name) => entr
 function toVirtual(entry: Entry): VirtualModel {
   const { sku, description, enabled } = entry
   const rule = ruleOf(entry)
-  if (!rule) throw wrong(sku, "it has more than one of alias, fallback, split and cascade")
+  if (!rule) throw wrong(sku, `it has more than one of ${ruleNames.join(", ")}`)
   if (
     entry.file !== undefined ||
     entry.adapter !== undefined ||

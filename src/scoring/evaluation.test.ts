@@ -2,13 +2,29 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { type LabelledMargins, fitCalibration, meanLoss } from "./fit-calibration.ts"
 import { calibrateMargins, uncalibrated } from "./calibration.ts"
-import { type Judged, answerOf, evaluate } from "./evaluation.ts"
+import { type Judged, answerOf, evaluate, evaluateByLanguage } from "./evaluation.ts"
 import { sigmoid } from "./answers.ts"
 
 const yesNo = (yes: number, gold: "yes" | "no"): Judged => ({
   classes: ["yes", "no"],
   probabilities: [yes, 1 - yes],
   gold,
+})
+
+test("rows in several languages are measured by language too, the most frequent first", () => {
+  const inLanguage = (language: string | null, yes: number): Judged => ({ ...yesNo(yes, "yes"), language })
+  const rows = [inLanguage("de", 0.9), inLanguage("en", 0.1), inLanguage("de", 0.2), inLanguage(null, 0.8)]
+  const found = evaluateByLanguage(rows).map(({ language, evaluation }) => [
+    language,
+    evaluation.count,
+    evaluation.accuracy,
+  ])
+  expect(found).toEqual([
+    ["de", 2, 0.5],
+    ["en", 1, 0],
+    ["unknown", 1, 1],
+  ])
+  expect(evaluateByLanguage(rows.filter(({ language }) => language === "de"))).toEqual([])
 })
 
 /** Labels drawn by a true calibration, without randomness: each margin repeated in the right proportion. */

@@ -7,6 +7,8 @@ export interface Judged {
   readonly probabilities: readonly number[]
   /** An element of `classes`. */
   readonly gold: string
+  /** Of its text, where the answer told it. */
+  readonly language?: string | null
 }
 
 export interface ReliabilityBin {
@@ -61,6 +63,20 @@ export function evaluate(judged: readonly Judged[]): Evaluation {
     reliability,
     confusion,
   }
+}
+
+interface LanguageEvaluation {
+  readonly language: string
+  readonly evaluation: Evaluation
+}
+
+/** The same for each language that rows have, the most frequent first; empty where they have one only, or none is known. */
+export function evaluateByLanguage(judged: readonly Judged[]): LanguageEvaluation[] {
+  const groups = [...Map.groupBy(judged, ({ language }) => language ?? null)]
+  if (groups.length < 2) return []
+  return groups
+    .map(([language, rows]) => ({ language: language ?? "unknown", evaluation: evaluate(rows) }))
+    .toSorted((a, b) => b.evaluation.count - a.evaluation.count || (a.language < b.language ? -1 : 1))
 }
 
 /** The class with the highest probability; ties go to the earlier one. */

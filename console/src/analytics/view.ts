@@ -92,6 +92,7 @@ export const dimensionNames: Record<Dimension, string> = {
   client_ua: "Client",
   result: "Result",
   error_code: "Error",
+  language: "Language",
   tool_calls: "Tool",
 }
 

@@ -192,7 +192,13 @@ function VirtualModels(props: CardsProps): ReactNode {
 type Virtual = NonNullable<OrgModel["virtual"]>
 
 /** What kind of virtual model it is, and what it does with a request. */
-function ruleWords({ alias, fallback, split, cascade }: Virtual): readonly [kind: string, rule: string] {
+function ruleWords({
+  alias,
+  fallback,
+  split,
+  cascade,
+  language,
+}: Virtual): readonly [kind: string, rule: string] {
   if (alias !== null) return ["alias", `Another name of ${alias}`]
   if (fallback !== null) return ["fallback", `Tried in this order until one answers: ${fallback.join(", ")}`]
   if (split !== null) {
@@ -205,6 +211,10 @@ function ruleWords({ alias, fallback, split, cascade }: Virtual): readonly [kind
       "cascade",
       `${cascade.models.join(", then ")}. The next is asked below ${percent(predicate)} for yes or no, ${percent(choice)} for a choice, ${percent(score)} for a score.`,
     ]
+  }
+  if (language !== null) {
+    const routes = language.routes.map(({ languages, model }) => `${languages.join(", ")}: ${model}`)
+    return ["language", `${routes.join("; ")}; every other language: ${language.otherwise}`]
   }
   return ["virtual", ""]
 }

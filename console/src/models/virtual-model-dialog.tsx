@@ -1,6 +1,7 @@
 /** Creates and changes a virtual model: a name that stands for other models, and how one of them is chosen. */
 import { type ReactNode, useState } from "react"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import { LanguageTag } from "../../../src/contract/language.ts"
 import {
   type RuleName,
   type VirtualRule,
@@ -20,6 +21,7 @@ const kinds = [
   { value: "cascade", label: "Cascade" },
   { value: "fallback", label: "Fallback" },
   { value: "split", label: "Split" },
+  { value: "language", label: "Language" },
   { value: "alias", label: "Alias" },
 ] as const satisfies readonly { value: RuleName; label: string }[]
 
@@ -27,6 +29,7 @@ const kindHints: Record<RuleName, string> = {
   cascade: "The first model is asked everything, the next one only what the one before is unsure of.",
   fallback: "The next model is asked when the one before fails, is full or may not be used.",
   split: "One of the models answers, by its share; the same one for the same text.",
+  language: "The model of the text's language answers; the last one answers every other language.",
   alias: "Another name of a model.",
 }
 
@@ -34,7 +37,11 @@ interface Member {
   readonly model: string
   /** Of a split, as it is typed. */
   readonly weight: string
+  /** Of a choice by language, as they are typed. */
+  readonly languages: string
 }
+
+const noMember: Member = { model: "", weight: "1", languages: "" }
 
 const thresholdKinds = ["predicate", "choice", "score"] as const
 const thresholdNames = { predicate: "Yes or no, %", choice: "Choice, %", score: "Score, %" }
@@ -51,7 +58,12 @@ interface RuleDraft {
   readonly dayMax: string
 }
 
-const named = (names: readonly string[]): Member[] => names.map((model) => ({ model, weight: "1" }))
+const named = (names: readonly string[]): Member[] => names.map((model) => ({ ...noMember, model }))
+/** Null where one of them is no language. */
+const languagesOf = (text: string): LanguageTag[] | null =>
+  LanguageTag.array()
+    .min(1)
+    .safeParse(text.toLowerCase().match(/[^\s,;]+/g) ?? []).data ?? null
 const shown = (share: number): string => numberText(share, "percentage")
 const shareOf = (text: string): number => numberOf(text, "percentage", shareBounds) ?? 0
 
@@ -69,9 +81,18 @@ function draftOf({ virtual }: Pick<OrgModel, "virtual">): RuleDraft {
   if (virtual?.split)
     return {
       kind: "split",
-      members: virtual.split.map(({ model, weight }) => ({ model, weight: String(weight) })),
+      members: virtual.split.map(({ model, weight }) => ({ ...noMember, model, weight: String(weight) })),
       ...rest,
     }
+  if (virtual?.language) {
+    const { routes, otherwise } = virtual.language
+    const members = routes.map(({ model, languages }) => ({
+      ...noMember,
+      model,
+      languages: languages.join(", "),
+    }))
+    return { kind: "language", members: [...members, ...named([otherwise])], ...rest }
+  }
   if (virtual?.fallback) return { kind: "fallback", members: named(virtual.fallback), ...rest }
   if (virtual?.alias) return { kind: "alias", members: named([virtual.alias]), ...rest }
   return { kind: "cascade", members: named(["", ""]), ...rest }
@@ -91,6 +112,12 @@ function ruleOf(draft: RuleDraft, before: OrgModel["virtual"]): VirtualRule {
           weight: numberOf(weight, "whole", weightBounds) ?? 0,
         })),
       }
+    case "language": {
+      const routes = draft.members
+        .slice(0, -1)
+        .map(({ model, languages }) => ({ model, languages: languagesOf(languages) ?? [] }))
+      return { language: { routes, otherwise: models.at(-1) ?? "" } }
+    }
     case "cascade": {
       const { predicate, choice, score } = draft.thresholds
       const thresholds = { predicate: shareOf(predicate), choice: shareOf(choice), score: shareOf(score) }
@@ -128,6 +155,8 @@ export function VirtualModelDialog({
   )
   const count = draft.kind === "alias" ? 1 : draft.members.length
   const members = draft.members.slice(0, count)
+  /** The last one is for every other language. */
+  const hasLanguages = (at: number): boolean => draft.kind === "language" && at < count - 1
   const put = (at: number, change: Partial<Member>): void =>
     setDraft({
       ...draft,
@@ -138,7 +167,10 @@ export function VirtualModelDialog({
       title={model ? `Change ${model.model_sku}` : "Create a virtual model"}
       submit={model ? "Save" : "Create"}
       write={write}
-      ready={name.trim() !== "" && members.every((one) => one.model !== "")}
+      ready={
+        name.trim() !== "" &&
+        members.every((one, at) => one.model !== "" && (!hasLanguages(at) || languagesOf(one.languages)))
+      }
       onClose={onClose}
     >
       <TextField
@@ -191,6 +223,17 @@ export function VirtualModelDialog({
                 />
               </div>
             ) : null}
+            {hasLanguages(at) ? (
+              <div className="w-36">
+                <TextField
+                  label={`Languages ${at + 1}`}
+                  placeholder="en, unknown"
+                  spellCheck={false}
+                  value={member.languages}
+                  onChange={(event) => put(at, { languages: event.target.value })}
+                />
+              </div>
+            ) : null}
             {count > 2 ? (
               <Button
                 kind="bare"
@@ -209,7 +252,7 @@ export function VirtualModelDialog({
           small
           icon="plus"
           className="self-start"
-          onClick={() => setDraft({ ...draft, members: [...draft.members, { model: "", weight: "1" }] })}
+          onClick={() => setDraft({ ...draft, members: [...draft.members, noMember] })}
         >
           Add model
         </Button>
@@ -245,6 +288,6 @@ export function VirtualModelDialog({
 
 /** Of an alias a single model is kept, and all others have two. */
 function withKind(draft: RuleDraft, kind: RuleName): RuleDraft {
-  const members = draft.members.length < 2 ? [...draft.members, { model: "", weight: "1" }] : draft.members
+  const members = draft.members.length < 2 ? [...draft.members, noMember] : draft.members
   return { ...draft, kind, members }
 }

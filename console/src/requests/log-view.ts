@@ -16,6 +16,7 @@ export const logFilters = {
   question_set_version: "Version",
   verdict: "Verdict",
   region: "Region",
+  language: "Language",
   latency_ms_min: "Latency from, ms",
   latency_ms_max: "Latency to, ms",
   cost_min: "Cost from, $",

@@ -84,7 +84,8 @@ export const alertKindSettings: Readonly<Record<AlertKind, KindSettings>> = {
     optional: ["api_key_id", "model"],
   },
   drift: {
-    summary: "Answers of the window are distributed unlike those of the seven windows before it.",
+    summary:
+      "Answers of the window, or the languages of its texts, are distributed unlike those of the seven windows before it.",
     threshold: { unit: "psi", min: 0.01, max: 10, default: 0.25 },
     windowMinutes: answers,
     required: ["question_set_id"],
@@ -124,7 +125,9 @@ export const alertKindSettings: Readonly<Record<AlertKind, KindSettings>> = {
 export const AlertTarget = z
   .strictObject({
     question_set_id: PathId.optional(),
-    question: Text(64).optional().describe("Without it, every question of the set."),
+    question: Text(64)
+      .optional()
+      .describe("Without it, every question of the set, and of drift the languages of its texts."),
     api_key_id: PathId.optional(),
     model: Text(256).optional(),
   })

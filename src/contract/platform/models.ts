@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { decidingFields } from "./connected-models.ts"
-import { ruleFields } from "./virtual-models.ts"
+import { nullableRules } from "./virtual-models.ts"
 import { Datetime } from "./field-schemas.ts"
 import { namedObject } from "../endpoint.ts"
 
@@ -21,10 +21,7 @@ export type ModelStatus = (typeof modelStatuses)[number]
 
 const VirtualEntry = namedObject("VirtualEntry", {
   id: z.string().nullable().describe("Null of those that the configuration has for every organization."),
-  alias: ruleFields.alias.nullable(),
-  fallback: ruleFields.fallback.nullable(),
-  split: ruleFields.split.nullable(),
-  cascade: ruleFields.cascade.nullable(),
+  ...nullableRules,
 })
 
 const modelAccessStates = ["pending", "grant", "deny"] as const

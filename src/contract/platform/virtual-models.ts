@@ -3,6 +3,7 @@ import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Text, changeFields } from "./field-schemas.ts"
 import { namedObject, namedStrictObject } from "../endpoint.ts"
+import { LanguageTag, languageTags } from "../language.ts"
 
 export const virtualModelLimits = {
   /** Of an organization. */
@@ -79,8 +80,27 @@ const SplitMember = namedStrictObject("SplitMember", {
   weight: z.int().min(0).max(weightMax).describe("Its share of the sum of all weights."),
 })
 
+const LanguageRoute = namedStrictObject("LanguageRoute", {
+  languages: z
+    .array(LanguageTag)
+    .min(1)
+    .max(languageTags.length)
+    .describe("Primary tags, or `unknown`: of texts that are too short or unsure."),
+  model: Member.describe("Which answers texts in these languages."),
+})
+
+export const LanguageRule = namedStrictObject("LanguageRule", {
+  routes: z
+    .array(LanguageRoute)
+    .min(1)
+    .max(membersMax - 1)
+    .describe("A language stands in one of them at most."),
+  otherwise: Member.describe("The model for every other language."),
+})
+export type LanguageRule = z.infer<typeof LanguageRule>
+
 /** Exactly one of them is what a virtual model is. */
-export const ruleFields = {
+const ruleFields = {
   alias: Member.describe("Another name of a model."),
   fallback: z
     .array(Member)
@@ -99,9 +119,10 @@ export const ruleFields = {
   cascade: CascadeRule.describe(
     "The next one is asked only what the one before is unsure of (decisions and System One).",
   ),
+  language: LanguageRule.describe("One of them answers, by the language of the text."),
 } as const
 
-export const ruleNames = ["alias", "fallback", "split", "cascade"] as const
+export const ruleNames = ["alias", "fallback", "split", "cascade", "language"] as const
 export type RuleName = (typeof ruleNames)[number]
 
 export const VirtualRule = z.union([
@@ -109,6 +130,7 @@ export const VirtualRule = z.union([
   z.strictObject({ fallback: ruleFields.fallback }),
   z.strictObject({ split: ruleFields.split }),
   z.strictObject({ cascade: ruleFields.cascade }),
+  z.strictObject({ language: ruleFields.language }),
 ])
 export type VirtualRule = z.infer<typeof VirtualRule>
 
@@ -126,6 +148,15 @@ export const optionalRules = {
   fallback: ruleFields.fallback.optional(),
   split: ruleFields.split.optional(),
   cascade: ruleFields.cascade.optional(),
+  language: ruleFields.language.optional(),
+}
+
+export const nullableRules = {
+  alias: ruleFields.alias.nullable(),
+  fallback: ruleFields.fallback.nullable(),
+  split: ruleFields.split.nullable(),
+  cascade: ruleFields.cascade.nullable(),
+  language: ruleFields.language.nullable(),
 }
 
 const description = z.string().trim().max(descriptionCharactersMax)
@@ -134,10 +165,7 @@ export const VirtualModel = namedObject("VirtualModel", {
   id: z.string(),
   name: z.string().describe("What requests name as their model."),
   description: z.string(),
-  alias: ruleFields.alias.nullable(),
-  fallback: ruleFields.fallback.nullable(),
-  split: ruleFields.split.nullable(),
-  cascade: ruleFields.cascade.nullable(),
+  ...nullableRules,
   ...changeFields,
 })
 export type VirtualModel = z.infer<typeof VirtualModel>
@@ -158,7 +186,8 @@ const virtualModel = models.at("/{model_id}")
 
 export const virtualModelTable = {
   createVirtualModel: models.post({
-    summary: "Create a virtual model: an alias, a fallback, a split or a cascade; exactly one of them",
+    summary:
+      "Create a virtual model: an alias, a fallback, a split, a cascade or a choice by language; exactly one of them",
     body: z.strictObject({
       name: Text(nameCharactersMax).regex(virtualNameForm, {
         error: "letters, digits and . _ - / : are needed, and not set: at the beginning",

@@ -67,6 +67,29 @@ const MonitoredQuestion = z
   .meta({ id: "MonitoredQuestion" })
 export type MonitoredQuestion = z.infer<typeof MonitoredQuestion>
 
+const MonitoredLanguages = z
+  .object({
+    languages: z.array(
+      z.object({
+        language: z
+          .string()
+          .nullable()
+          .describe("A primary tag or `unknown`; null: all beyond the first 20."),
+        rows: z.int(),
+        reference_rows: z.int(),
+      }),
+    ),
+    drift: Drift,
+    series: z.array(
+      z.object({
+        start: unixMs,
+        rows: z.array(z.int()).describe("Texts in each of the `languages`, in their order."),
+      }),
+    ),
+  })
+  .meta({ id: "MonitoredLanguages", description: "In which languages the set's texts came." })
+export type MonitoredLanguages = z.infer<typeof MonitoredLanguages>
+
 export const QuestionSetMonitoring = z
   .object({
     range: Range,
@@ -74,6 +97,7 @@ export const QuestionSetMonitoring = z
     bucket: z.enum(["hour", "day"]),
     versions: z.array(z.int()).describe("Those that answered in the range."),
     questions: z.array(MonitoredQuestion),
+    languages: MonitoredLanguages,
   })
   .meta({ id: "QuestionSetMonitoring" })
 export type QuestionSetMonitoring = z.infer<typeof QuestionSetMonitoring>

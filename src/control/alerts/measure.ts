@@ -10,7 +10,7 @@ import { readBudgetStates, listTagBudgets } from "../../store/budgets.ts"
 import { listBudgetedKeys, listExpiringKeys } from "../../store/keys.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import { findLastRefill } from "../../store/purchases.ts"
-import { type AnswerSums, sumAnswers } from "../../store/question-sets/answer-counts.ts"
+import { type AnswerSums, languageQuestion, sumAnswers } from "../../store/question-sets/answer-counts.ts"
 import type { Sql } from "../../store/sql.ts"
 import { driftOf, figuresOf } from "../question-sets/answer-figures.ts"
 import { workerViewMsMax } from "./worker-heartbeat.ts"
@@ -144,10 +144,18 @@ async function measureAnswers(sql: Sql, rule: AlertRule, nowMs: number): Promise
   const startMs = Math.floor((nowMs - windowMs) / hourMs) * hourMs
   const { question_set_id: setId = "", question = null } = rule.target
   const selection = { setId, version: null, question }
-  const sums = await sumAnswers(sql, { ...selection, startMs, endMs }, null, sumsMax)
-  if (rule.kind === "low_confidence") return confidenceOf(rule, sums)
-  const reference = { ...selection, startMs: startMs - referenceWindows * windowMs, endMs: startMs }
-  return worstDrift(rule, sums, await sumAnswers(sql, reference, null, sumsMax))
+  if (rule.kind === "low_confidence")
+    return confidenceOf(rule, await sumAnswers(sql, { ...selection, startMs, endMs }, null, sumsMax))
+  // A rule about one question is not about the texts.
+  const questions = question === null ? [null, languageQuestion] : [question]
+  const sumsOf = async (range: { startMs: number; endMs: number }): Promise<AnswerSums[]> => {
+    const sums = questions.map((one) =>
+      sumAnswers(sql, { ...selection, question: one, ...range }, null, sumsMax),
+    )
+    return (await Promise.all(sums)).flat()
+  }
+  const reference = { startMs: startMs - referenceWindows * windowMs, endMs: startMs }
+  return worstDrift(rule, await sumsOf({ startMs, endMs }), await sumsOf(reference))
 }
 
 function confidenceOf({ threshold }: AlertRule, sums: readonly AnswerSums[]): Evaluated {
@@ -177,8 +185,10 @@ function worstDrift(
   const worst = drifts.toSorted((a, b) => Number(b.isFiring) - Number(a.isFiring) || b.psi - a.psi)[0]
   if (!worst) return unknown("No question had enough answers in the window and before it.")
   const { question, psi, p, rows, reference_rows, isFiring } = worst
-  const figures = `PSI ${psi.toFixed(3)}, p ${p.toPrecision(2)}, ${whole(rows)} answers against ${whole(reference_rows)}`
-  return found(isFiring, psi, `Answers of ${question}: ${figures}.`)
+  const isLanguage = question === languageQuestion
+  const counted = `${whole(rows)} ${isLanguage ? "texts" : "answers"} against ${whole(reference_rows)}`
+  const what = isLanguage ? "Languages of texts" : `Answers of ${question}`
+  return found(isFiring, psi, `${what}: PSI ${psi.toFixed(3)}, p ${p.toPrecision(2)}, ${counted}.`)
 }
 
 async function measureKeys(sql: Sql, rule: AlertRule, nowMs: number): Promise<Evaluated> {

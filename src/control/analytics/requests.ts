@@ -1,6 +1,7 @@
 /** The request log's endpoints: pages of requests, and one request. */
 import type { Clock } from "../../base/clock.ts"
 import { ticksOfUsd } from "../../base/money.ts"
+import type { Filter } from "../../contract/analytics.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ContentState, SequenceDetail, SequenceTable, SequencesQuery } from "../../contract/sequences.ts"
@@ -76,11 +77,14 @@ function questionOf(organizationId: string, query: SequencesQuery, nowMs: number
     cost: { min: ticksOf(query.cost_min), max: ticksOf(query.cost_max) },
     tags: query.tag,
     verdict: query.verdict,
-    filters: query.f,
+    filters: [...query.f, ...languageFilter(query)],
     after: query.cursor === undefined ? undefined : decodeCursor(query.cursor),
     limit: query.limit,
   }
 }
+
+const languageFilter = ({ language: value }: SequencesQuery): Filter[] =>
+  value === undefined ? [] : [{ dimension: "language", value, excluded: false }]
 
 function given(values: Record<string, string | undefined>): Record<string, string> {
   return Object.fromEntries(

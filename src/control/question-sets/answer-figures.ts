@@ -1,8 +1,8 @@
 /** Figures of a question's answers from their counts: distribution, confidence, latency, cost and drift. */
 import { centsExact } from "../../base/money.ts"
-import type { Drift, MonitoredQuestion } from "../../contract/question-sets/monitoring.ts"
+import type { Drift, MonitoredLanguages, MonitoredQuestion } from "../../contract/question-sets/monitoring.ts"
 import { measureDrift } from "../../scoring/drift.ts"
-import { type AnswerSums, confidenceBins } from "../../store/question-sets/answer-counts.ts"
+import { type AnswerSums, confidenceBins, languageQuestion } from "../../store/question-sets/answer-counts.ts"
 
 interface Figures {
   readonly rows: number
@@ -55,12 +55,15 @@ interface Buckets {
   readonly endMs: number
 }
 
-export function monitorQuestion(
-  name: string,
+/** In the range, in the reference, and how the range is divided. */
+type CountedAnswers = readonly [
   sums: readonly AnswerSums[],
   reference: readonly AnswerSums[],
   buckets: Buckets,
-): MonitoredQuestion {
+]
+
+export function monitorQuestion(name: string, ...counted: CountedAnswers): MonitoredQuestion {
+  const [sums, reference, buckets] = counted
   const places = placesOf(sums, reference)
   const inPlace = (given: readonly AnswerSums[]): number[] => {
     const counts = places.map(() => 0)
@@ -89,6 +92,16 @@ export function monitorQuestion(
       const inside = byBucket.get(startMs / buckets.lengthMs) ?? []
       return { start: startMs, ...figuresOf(inside), ...spendOf(inside), answers: inPlace(inside) }
     }),
+  }
+}
+
+/** In which languages texts came: counted as answers are. */
+export function monitorLanguages(...counted: CountedAnswers): MonitoredLanguages {
+  const { answers, drift, series } = monitorQuestion(languageQuestion, ...counted)
+  return {
+    languages: answers.map(({ answer: language, ...rows }) => ({ language, ...rows })),
+    drift,
+    series: series.map(({ start, answers: rows }) => ({ start, rows })),
   }
 }
 

@@ -5,11 +5,12 @@ import { isStorable } from "../../contract/platform/field-schemas.ts"
 import { monitoringLimits, type monitoringTable } from "../../contract/question-sets/monitoring.ts"
 import {
   type AnswerSums,
+  languageQuestion,
   listAnsweringVersions,
   sumAnswers,
 } from "../../store/question-sets/answer-counts.ts"
 import { type ControlDeps, acting } from "../audited-change.ts"
-import { monitorQuestion } from "./answer-figures.ts"
+import { monitorLanguages, monitorQuestion } from "./answer-figures.ts"
 import { readSet } from "./view.ts"
 
 type Table = typeof monitoringTable
@@ -31,9 +32,12 @@ const monitor: Handle<ControlDeps, Table["getQuestionSetMonitoring"]> = async ({
   const range = rangeOf(call.query, lengthMs, clock.nowMs())
   const reference = referenceOf(call.query, range)
   const selection = { setId: set.id, version: version ?? null, question: null }
-  const [sums, referenceSums, versions] = await Promise.all([
+  const languages = { ...selection, question: languageQuestion }
+  const [sums, referenceSums, texts, referenceTexts, versions] = await Promise.all([
     sumAnswers(database, { ...selection, ...range }, lengthMs / 1000, sumsMax + 1),
     sumAnswers(database, { ...selection, ...reference }, null, sumsMax + 1),
+    sumAnswers(database, { ...languages, ...range }, lengthMs / 1000, sumsMax),
+    sumAnswers(database, { ...languages, ...reference }, null, sumsMax),
     listAnsweringVersions(database, { ...selection, ...range }),
   ])
   if (sums.length > sumsMax || referenceSums.length > sumsMax)
@@ -46,6 +50,7 @@ const monitor: Handle<ControlDeps, Table["getQuestionSetMonitoring"]> = async ({
     questions: eachQuestion(sums, referenceSums).map(([name, own, others]) =>
       monitorQuestion(name, own, others, { ...range, lengthMs }),
     ),
+    languages: monitorLanguages(texts, referenceTexts, { ...range, lengthMs }),
   }
 }
 

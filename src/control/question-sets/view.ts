@@ -1,6 +1,6 @@
 /** Question sets and versions as they are found for a caller and shown on the wire. */
 import type { Catalog } from "../../base/catalog.ts"
-import { isVirtual, resolveVirtual, VirtualModelError } from "../../base/virtual-models.ts"
+import { choosingNothing, isVirtual, resolveVirtual, VirtualModelError } from "../../base/virtual-models.ts"
 import type { Membership } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
@@ -180,7 +180,7 @@ function versionOf(find: ReturnType<typeof findAmong>, name: string): string | u
   const named = find(name)
   if (!named || !isVirtual(named)) return named?.version
   try {
-    const { stages, isFirstSplit } = resolveVirtual(find, named, "")
+    const { stages, isFirstSplit } = resolveVirtual(find, named, choosingNothing)
     return isFirstSplit ? undefined : stages[0][0].version
   } catch (error) {
     if (!(error instanceof VirtualModelError)) throw error

@@ -7,6 +7,7 @@ import { type Call, EncodedJson, type Surface, costHeader } from "../../contract
 import { Fault, statusOn } from "../../contract/errors.ts"
 import { anthropicVersionDefault, anthropicVersionHeader } from "../../contract/headers.ts"
 import type { BatchPath } from "../../contract/openai/batches.ts"
+import { languageHeader } from "../../contract/language.ts"
 import { stagesHeader } from "../../contract/platform/virtual-models.ts"
 import { abstainedHeader, setHeader, trialHeader, trialMetadata } from "../../contract/question-sets/sets.ts"
 import type { Batch, BatchPart } from "../../store/batches/batches.ts"
@@ -141,7 +142,7 @@ export async function runLine(
 }
 
 /** What is said besides the answers, of a set, of what they cost and of stages, is in the headers of a response, and so in the result of a line. */
-const keptHeaders: readonly string[] = [setHeader, abstainedHeader, costHeader, stagesHeader]
+const keptHeaders: readonly string[] = [setHeader, abstainedHeader, costHeader, stagesHeader, languageHeader]
 
 interface Answered {
   readonly body: string

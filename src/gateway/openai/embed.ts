@@ -4,6 +4,7 @@ import type { Handler } from "../../contract/endpoint.ts"
 import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
 import type { EmbedInput, EmbedWork } from "../../engine/engine.ts"
+import { detectLanguage } from "../language.ts"
 import { noUsage, type Usage } from "../meter.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import {
@@ -20,7 +21,9 @@ export function embeddingHandler(deps: InferenceDeps): Handler<typeof createEmbe
   return async (asker) =>
     await runInference(deps, { ...start, asker }, async (call, body) => {
       const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
-      const named = { name: body.model, wanted: "embedding", about: "" } as const
+      const [first = null] = work.inputs.map(textOrNull)
+      const language = call.inLanguage(detectLanguage(first ?? ""))
+      const named = { name: body.model, wanted: "embedding", about: "", language } as const
       const resolved = await resolveModel(deps, call, named)
       call.keep(() => inputContent({ messages: [], texts: work.inputs.map(textOrNull) }))
       const { model, vectors, usage } = await serve(call, resolved, async (turn) => ({

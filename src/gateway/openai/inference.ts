@@ -23,11 +23,13 @@ import type { Guard, Guardrails } from "../guardrails/guardrails.ts"
 import { GatheredAnswer, conversationInput } from "../content/request-content.ts"
 import type { AskedContent, ContentEnd, ContentLogger } from "../content/content-logger.ts"
 import { notEnforcedHeader } from "../../contract/headers.ts"
+import type { LanguageTag } from "../../contract/language.ts"
 import { bodyTags } from "../../contract/tags.ts"
 import { checked, checkSchemas, notEnforcedValue } from "./answer-check.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import { readersOf } from "./media.ts"
 import { isShortOfCredit } from "../reservations.ts"
+import { detectLanguage } from "../language.ts"
 import type { Routed, Router } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
 import { firstThatServes, tellStages, type Turn } from "../stages.ts"
@@ -74,14 +76,21 @@ interface InferenceStart<W extends Wire> {
   readonly check?: (call: MeteredCall) => void
 }
 
-/** What the name of a model comes to; `about` is what splits are sticky by, where no header says it. */
+/** `about` is what splits are sticky by, where no header says it. */
+export interface AskedModel {
+  readonly name: string
+  readonly about: string
+  readonly language: LanguageTag
+}
+
+/** What the name of a model comes to. */
 export async function resolveModel(
   { models }: InferenceDeps,
   call: MeteredCall,
-  { name, wanted, about }: { name: string; wanted: ModelUse; about: string },
+  { about, ...named }: AskedModel & { readonly wanted: ModelUse },
 ): Promise<Resolved> {
   const { organizationId } = call
-  return await models.resolve({ organizationId, name, wanted, key: call.stickyKey(about) })
+  return await models.resolve({ ...named, organizationId, key: call.stickyKey(about) })
 }
 
 /** Only those of its models that can read the work. */
@@ -179,7 +188,7 @@ export class Generating {
     call: MeteredCall,
     asked: AskedGeneration & { readonly model: string },
   ): Promise<Generating> {
-    const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
+    const named = namedFor(call, asked)
     call.sequence.trace.span?.set(requestAttributes(asked.work, asked.count))
     const resolved = readable(await resolveModel(deps, call, named), asked.work)
     return await serve(call, resolved, async ({ model, isLast }) => {
@@ -312,7 +321,7 @@ export async function countPromptTokens(
   call: MeteredCall,
   asked: { readonly model: string; readonly work: GenerateWork },
 ): Promise<number> {
-  const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
+  const named = namedFor(call, asked)
   const resolved = readable(await resolveModel(deps, call, named), asked.work)
   checkSchemas(asked.work)
   const tokens = await serve(call, resolved, async ({ model }) => {
@@ -341,6 +350,20 @@ async function guarded(
   const guardedCall = { organizationId, principal, requestId, sequence, signal, isBatch, isStreamed, header }
   return await guardrails.begin(guardedCall, { model, virtual, work })
 }
+
+const namedFor = (
+  call: MeteredCall,
+  { model, work }: { readonly model: string; readonly work: GenerateWork },
+): AskedModel & { readonly wanted: "generation" } => ({
+  name: model,
+  wanted: "generation",
+  about: beginning(work),
+  language: call.inLanguage(detectLanguage(lastOfUser(work))),
+})
+
+/** A conversation is in the language of what was said last. */
+const lastOfUser = ({ messages }: GenerateWork): string =>
+  messages.findLast(({ role }) => role === "user")?.content ?? ""
 
 /** How many messages a split is sticky by: the instructions and what the conversation began with. */
 const beginningMessages = 2

@@ -9,6 +9,7 @@ import {
 } from "../../contract/openai/moderations.ts"
 import type { Branch } from "../../engine/branch.ts"
 import { readPredicate } from "../../scoring/answers.ts"
+import { detectLanguage } from "../language.ts"
 import { type InferenceDeps, inputContent, outputContent, runInference, serve } from "./inference.ts"
 import { decisionModels, scoreEach } from "./rerank.ts"
 
@@ -59,7 +60,9 @@ export function moderationHandler(deps: InferenceDeps): Handler<typeof createMod
       const sku = body.model ?? null
       const named = sku === null || openaiModels.test(sku) ? deps.catalog.fallback.sku : sku
       const texts = textsOf(body.input)
-      const resolved = await decisionModels(deps, metered, { name: named, about: texts[0] ?? "" })
+      const [about = ""] = texts
+      const language = metered.inLanguage(detectLanguage(about))
+      const resolved = await decisionModels(deps, metered, { name: named, about, language })
       metered.sequence.describe({ questions: texts.length * branches.length })
       metered.keep(() => inputContent({ messages: [], texts: [...texts] }))
       const work = texts.map((evidence) => ({ evidence, branches }))

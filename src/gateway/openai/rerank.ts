@@ -9,12 +9,14 @@ import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
 import { type Branch, promptText, relevanceBranch } from "../../engine/branch.ts"
 import { admitAny, type ScoreWork } from "../../engine/engine.ts"
 import { readPredicate } from "../../scoring/answers.ts"
+import { detectLanguage } from "../language.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import type { Resolved } from "../organization-access.ts"
 import { noUsage, type Usage } from "../meter.ts"
 import { tokensMost } from "../score.ts"
 import { embedMetered } from "./embed.ts"
 import {
+  type AskedModel,
   type InferenceDeps,
   inputContent,
   outputContent,
@@ -64,10 +66,12 @@ async function rankers(
   { model, query }: RerankRequest,
 ): Promise<Resolved> {
   const known = deps.catalog.find(model, "generation")
-  const embedding = { name: model, wanted: "embedding", about: query } as const
+  const language = metered.inLanguage(detectLanguage(query))
+  const named = { name: model, about: query, language }
+  const embedding = { ...named, wanted: "embedding" } as const
   if (known?.kind === "embedding") return await resolveModel(deps, metered, embedding)
   try {
-    return await decisionModels(deps, metered, { name: model, about: query })
+    return await decisionModels(deps, metered, named)
   } catch (error) {
     if (known || !(error instanceof Fault) || error.code !== "model_not_found") throw error
     return await resolveModel(deps, metered, embedding).catch(() => {
@@ -177,7 +181,7 @@ export async function scoreEach(
 export async function decisionModels(
   deps: InferenceDeps,
   call: MeteredCall,
-  named: { readonly name: string; readonly about: string },
+  named: AskedModel,
 ): Promise<Resolved> {
   try {
     return await resolveModel(deps, call, { ...named, wanted: "decisions" })

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { ManualClock } from "../../../test/manual-clock.ts"
 import { silentLog } from "../../base/log.ts"
-import { sumAnswers } from "../../store/question-sets/answer-counts.ts"
+import { languageQuestion, sumAnswers } from "../../store/question-sets/answer-counts.ts"
 import { insertSet } from "../../store/question-sets/sets.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import { openTestDatabase } from "../../../test/database.ts"
@@ -14,6 +14,7 @@ import { integer, row } from "../../store/rows.ts"
 
 const hourMs = 3_600_000
 const startMs = 500_000 * hourMs
+const language = "en"
 const setId = "qs_00000000000000000000000001"
 let database: Database
 let clock: ManualClock
@@ -56,10 +57,10 @@ const verdict = (value: string | null, confidence: number, name = "rude") => ({
   isTaught: false,
 })
 
-const read = async (bucketSeconds: number | null = null) =>
+const read = async (bucketSeconds: number | null = null, question: string | null = null) =>
   await sumAnswers(
     database,
-    { setId, startMs, endMs: startMs + 10 * hourMs, version: null, question: null },
+    { setId, startMs, endMs: startMs + 10 * hourMs, version: null, question },
     bucketSeconds,
     100,
   )
@@ -67,9 +68,15 @@ const read = async (bucketSeconds: number | null = null) =>
 test("answers, abstentions, confidence, latency and cost are counted, by the hour", async () => {
   const counter = startAnswerCounter({ database, clock, log: silentLog })
   const verdicts = [verdict("yes", 1), verdict(null, 0.05, "other")]
-  counter.count({ version, verdicts, startedMs: startMs - 9, costTicks: 7n })
+  counter.count({ version, verdicts, startedMs: startMs - 9, costTicks: 7n, language })
   clock.advance(hourMs)
-  counter.count({ version, verdicts: [verdict("yes", 0.95)], startedMs: clock.nowMs() - 5, costTicks: 1n })
+  counter.count({
+    version,
+    verdicts: [verdict("yes", 0.95)],
+    startedMs: clock.nowMs() - 5,
+    costTicks: 1n,
+    language,
+  })
   await counter.close()
   expect(await read()).toEqual([
     {
@@ -99,18 +106,42 @@ test("answers, abstentions, confidence, latency and cost are counted, by the hou
   expect(hours).toEqual([startMs / hourMs, startMs / hourMs + 1])
 })
 
+test("the languages of texts are counted once for a request, beside its questions", async () => {
+  const counter = startAnswerCounter({ database, clock, log: silentLog })
+  const verdicts = [verdict("yes", 1), verdict("no", 1, "other")]
+  for (const found of ["de", "unknown", "de"] as const)
+    counter.count({ version, verdicts, startedMs: startMs, costTicks: 0n, language: found })
+  await counter.close()
+  const texts = (await read(null, languageQuestion)).map(({ answer, rows }) => [answer, rows])
+  expect(texts).toEqual([
+    ["de", 2],
+    ["unknown", 1],
+  ])
+  expect((await read()).map(({ question, rows }) => [question, rows])).toEqual([
+    ["other", 3],
+    ["rude", 3],
+  ])
+})
+
 test("two gateways add up, and counts of a set that is gone are dropped", async () => {
   const gone = { ...version, setId: "qs_gone" }
   for (const gateway of ["one", "two"]) {
     const counter = startAnswerCounter({ database, clock, log: silentLog })
-    counter.count({ version: gone, verdicts: [verdict(gateway, 0.5)], startedMs: startMs, costTicks: 0n })
-    counter.count({ version, verdicts: [verdict("no", 0.55)], startedMs: startMs, costTicks: 0n })
+    counter.count({
+      version: gone,
+      verdicts: [verdict(gateway, 0.5)],
+      startedMs: startMs,
+      costTicks: 0n,
+      language,
+    })
+    counter.count({ version, verdicts: [verdict("no", 0.55)], startedMs: startMs, costTicks: 0n, language })
     await counter.close()
   }
   expect(await read()).toMatchObject([{ answer: "no", rows: 2, bins: bins(5, 5) }])
   const [all] = await row({ count: integer }).all(database)`SELECT count(*)::int AS count
     FROM set_answer_counts`
-  expect(all?.count).toBe(1)
+  // The answer, and the language.
+  expect(all?.count).toBe(2)
 })
 
 test("while the store is away counts are kept, and written when it is back", async () => {
@@ -123,9 +154,9 @@ test("while the store is away counts are kept, and written when it is back", asy
     },
   }
   const counter = startAnswerCounter({ database: flaky, clock, log: silentLog })
-  counter.count({ version, verdicts: [verdict("yes", 0.5)], startedMs: startMs, costTicks: 1n })
+  counter.count({ version, verdicts: [verdict("yes", 0.5)], startedMs: startMs, costTicks: 1n, language })
   await counter.flush()
-  counter.count({ version, verdicts: [verdict("yes", 0.5)], startedMs: startMs, costTicks: 1n })
+  counter.count({ version, verdicts: [verdict("yes", 0.5)], startedMs: startMs, costTicks: 1n, language })
   isAway = false
   await counter.close()
   expect(await read()).toMatchObject([{ answer: "yes", rows: 2, costTicks: 2n }])
@@ -135,7 +166,13 @@ test("while the store is away counts are kept, and written when it is back", asy
 test("questions that a request brings itself are not counted", async () => {
   const counter = startAnswerCounter({ database, clock, log: silentLog })
   const open = { ...version, questions: [] }
-  counter.count({ version: open, verdicts: [verdict("yes", 0.5)], startedMs: startMs, costTicks: 1n })
+  counter.count({
+    version: open,
+    verdicts: [verdict("yes", 0.5)],
+    startedMs: startMs,
+    costTicks: 1n,
+    language,
+  })
   await counter.close()
   expect(await read()).toEqual([])
 })
@@ -147,7 +184,7 @@ function bins(...filled: number[]): number[] {
 test("an answer that is half of a surrogate pair does not hold up the others", async () => {
   const counter = startAnswerCounter({ database, clock, log: silentLog })
   const verdicts = [verdict("\ud800", 1), verdict("no", 1)]
-  counter.count({ version, verdicts, startedMs: startMs, costTicks: 0n })
+  counter.count({ version, verdicts, startedMs: startMs, costTicks: 0n, language })
   await counter.flush()
   expect((await read()).map(({ answer }) => answer)).toEqual(["no", "\ufffd"])
   await counter.close()

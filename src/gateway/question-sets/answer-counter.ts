@@ -3,10 +3,12 @@ import { createHash } from "node:crypto"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
+import type { LanguageTag } from "../../contract/language.ts"
 import {
   type AnswerCounts,
   addAnswerCounts,
   confidenceBins,
+  languageQuestion,
 } from "../../store/question-sets/answer-counts.ts"
 import type { Database } from "../../store/sql.ts"
 import type { Verdict } from "../classification/classification.ts"
@@ -18,6 +20,7 @@ interface CountedRequest {
   /** Unix milliseconds at which the request began. */
   readonly startedMs: number
   readonly costTicks: Ticks
+  readonly language: LanguageTag
 }
 
 export interface AnswerCounter {
@@ -70,7 +73,7 @@ class MemoryCounter {
     this.#deps = deps
   }
 
-  count({ version, verdicts, startedMs, costTicks }: CountedRequest): void {
+  count({ version, verdicts, startedMs, costTicks, language }: CountedRequest): void {
     // Names of questions that requests bring themselves have no bound.
     if (version.questions.length === 0) return
     const nowMs = this.#deps.clock.nowMs()
@@ -78,8 +81,9 @@ class MemoryCounter {
     const latencyMs = Math.max(0, nowMs - startedMs)
     const shares = divide(costTicks, verdicts.length)
     for (const [at, verdict] of verdicts.entries()) {
-      const answer = verdict.isAbstention ? "" : bounded(String(verdict.value))
-      const entry = this.#entry(version, hour, verdict, answer)
+      const { name: question, isAbstention: abstained } = verdict
+      const answer = abstained ? "" : bounded(String(verdict.value))
+      const entry = this.#entry(version, hour, { question, abstained, answer })
       if (!entry) continue
       const bin = Math.min(confidenceBins - 1, Math.max(0, Math.floor(verdict.confidence * confidenceBins)))
       entry.rows++
@@ -88,22 +92,20 @@ class MemoryCounter {
       entry.latencyMs += latencyMs
       entry.costTicks += shares[at] ?? 0n
     }
+    const texts = this.#entry(version, hour, {
+      question: languageQuestion,
+      abstained: false,
+      answer: language,
+    })
+    if (texts) texts.rows++
   }
 
   #entry(
     { setId, number }: AskedVersion,
     hour: number,
-    { name, isAbstention }: Verdict,
-    answer: string,
+    answered: Pick<Counts, "question" | "abstained" | "answer">,
   ): Counts | null {
-    const fields = {
-      setId,
-      version: number,
-      question: name,
-      hourMs: hour,
-      abstained: isAbstention,
-      answer,
-    }
+    const fields = { setId, version: number, hourMs: hour, ...answered }
     const key = keyOf(fields)
     const known = this.#entries.get(key)
     if (known) return known

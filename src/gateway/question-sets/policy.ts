@@ -103,7 +103,7 @@ function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classification
       if (isTrial(call)) return
       const verdicts = answers.map(verdictIn)
       const key = call.stickyKey(evidence)
-      deps.answerCounter.count({ version, verdicts, startedMs, costTicks })
+      deps.answerCounter.count({ version, verdicts, startedMs, costTicks, language: call.language })
       const sequenceId = sequence.id
       const { answeredBy } = staged
       const escalated = isKept
@@ -149,7 +149,7 @@ export function setReader(
   if (isFirstSplit && asked.some(({ calibration, taught }) => calibration && !taught))
     throw new Fault(
       "invalid_request",
-      `Cannot classify: the question set ${setName} has a calibration, which fits one model, and its model ${model} splits requests between several; name one of them, or remove the calibration`,
+      `Cannot classify: the question set ${setName} has a calibration, which fits one model, and its model ${model} splits requests between several or chooses one by language; name one of them, or remove the calibration`,
       { param: "model" },
     )
   const questions = asked.map(({ question }) => question)

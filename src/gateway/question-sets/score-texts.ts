@@ -6,6 +6,7 @@ import type { Principal } from "../../contract/access.ts"
 import type { CallSource, RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
+import { detectLanguage } from "../language.ts"
 import { scoreStages, type StagedAnswers } from "../decision-stages.ts"
 import { mostOfStages } from "../further-stages.ts"
 import { score, type ScoreDeps, type Scored } from "../score.ts"
@@ -57,6 +58,7 @@ export async function scoreText(
       await admits?.(costOf(model.prices, most))
       await call.sequence.reserve(model, most)
     }
+    call.inLanguage(detectLanguage(work.evidence))
     return await score(deps, { ...work, call, model, isCharged, ...(admits ? { admit } : {}) }, signal)
   })
 }
@@ -130,13 +132,15 @@ export async function askVersion(
   })
   const { organizationId, isCharged } = caller
   const { model: name, taughtOn } = version
-  const named = { organizationId, name, wanted: "decisions", key, taughtOn } as const
+  const language = detectLanguage(evidence)
+  const named = { organizationId, name, wanted: "decisions", key, language, taughtOn } as const
   const found = await deps.models.resolve(named)
   // Answers are compared: that of an earlier stage must not stand for one that failed.
   const resolved = { ...found, cascade: found.cascade && { ...found.cascade, on_failure: "error" as const } }
   const { questions: plain, branches } = classification
   await caller.admits?.(mostOfStages(deps, classification, resolved))
   const staged = await recordText(deps, caller, signal, async (call) => {
+    call.inLanguage(language)
     const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
     return await scoreStages(deps, request, setReader(questions, resolved, { ...version, evidence }))
   })

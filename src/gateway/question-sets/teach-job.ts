@@ -7,6 +7,7 @@ import {
   type SetQuestion,
   questionSetLimits,
 } from "../../contract/question-sets/content.ts"
+import { choosingNothing } from "../../base/virtual-models.ts"
 import type { CascadeRule } from "../../contract/platform/virtual-models.ts"
 import type { TeacherReport } from "../../contract/question-sets/distil.ts"
 import type { TaughtQuestionCascade, TeachResult } from "../../contract/question-sets/jobs.ts"
@@ -100,12 +101,12 @@ export async function stagesOf(
     organizationId,
     name,
     wanted: "decisions",
-    key: "",
+    ...choosingNothing,
   })
   if (isSplit)
     throw new Fault(
       "conflict",
-      `Cannot teach the set: its model ${name} splits requests between models, and what is taught fits one of them; name that one`,
+      `Cannot teach the set: its model ${name} splits requests between models or chooses one by language, and what is taught fits one of them; name that one`,
     )
   const [first, ...later] = stages
   return { models: [first[0], ...later.map(([model]) => model)], cascade }

@@ -1,5 +1,6 @@
 /** One event: a row of the analytics table, made of a sequence in the journal. */
 import { keysOf } from "../../base/lists.ts"
+import { unknownLanguage } from "../../contract/language.ts"
 import { type RowOf, integer, number, row, text } from "../rows.ts"
 import type { RecordedAttempt, RecordedStage, SequenceRecord } from "../journal/record.ts"
 
@@ -46,6 +47,8 @@ export const StoredRow = row({
   virtual_model: text,
   /** JSON. */
   stages: text,
+  /** Empty where it is not known. */
+  language: text,
 })
 export type StoredRow = RowOf<typeof StoredRow>
 export type EventRow = Omit<StoredRow, "cost_ticks"> & { readonly cost_ticks: bigint }
@@ -110,6 +113,7 @@ export const addedColumns = {
   engine_ms: "known ms",
   virtual_model: "name",
   stages: "text",
+  language: "name",
 } as const satisfies Partial<Record<keyof EventRow, ColumnType>>
 
 export const columns: Record<keyof EventRow, ColumnType> = { ...firstColumns, ...addedColumns }
@@ -160,6 +164,7 @@ export function eventOf(record: SequenceRecord): EventRow {
     engine_ms: orNull(record.engine_ms, milliseconds),
     virtual_model: wellFormed(record.virtual_model),
     stages: wellFormed(record.stages?.length ? JSON.stringify(record.stages) : ""),
+    language: record.language === unknownLanguage ? "" : wellFormed(record.language),
   }
 }
 

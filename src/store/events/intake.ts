@@ -205,6 +205,7 @@ const ImportedRecord = z.object({
   engine_ms: KnownCount,
   virtual_model: z.string().max(256).nullable().default(null),
   stages: z.array(ImportedStage).max(virtualModelLimits.modelsMax).default([]),
+  language: z.string().max(16).nullable().default(null),
 })
 
 function readLine(line: string, number: number): SequenceRecord {

@@ -1,6 +1,7 @@
 /** The request log: an organization's events one by one, newest first, a page at a time. */
 import { usdText } from "../../base/money.ts"
 import type { Filter } from "../../contract/analytics.ts"
+import { unknownLanguage } from "../../contract/language.ts"
 import { type SequenceDetail, principalKinds } from "../../contract/sequences.ts"
 import { type Dialect, type EventEngine, StatementWriter } from "./engine.ts"
 import { StoredRow, attemptsOf, stagesOf, tagsOf } from "./event.ts"
@@ -174,6 +175,7 @@ function factsOf(row: StoredRow): SequenceFacts {
       ...stage,
       cost: usdText(BigInt(cost_ticks)),
     })),
+    language: orNull(row.language) ?? unknownLanguage,
     cost: usdText(BigInt(row.cost_ticks)),
   }
 }

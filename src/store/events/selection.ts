@@ -1,4 +1,5 @@
 /** Which events a question is about, and what is measured of them, as SQL. */
+import { unknownLanguage } from "../../contract/language.ts"
 import type { Filter, GroupBy, Metric } from "../../contract/analytics.ts"
 import type { Dialect, StatementWriter } from "./engine.ts"
 
@@ -33,7 +34,7 @@ function matchOf(group: readonly Filter[], dialect: Dialect, writer: StatementWr
   const values = group.map(({ value }) => value)
   if (dimension === "tag") return values.map((value) => tagMatch(value, dialect, writer)).join(" OR ")
   const list = writer.texts(values)
-  if (dimension !== "tool_calls") return dialect.isOneOf(dimension, list)
+  if (dimension !== "tool_calls") return dialect.isOneOf(textOf(dimension), list)
   const called = dialect.hasAny("tool_calls", list)
   return values.includes("") ? `${called} OR ${dialect.isEmpty("tool_calls")}` : called
 }
@@ -55,8 +56,12 @@ const tagGroup = "tag:"
 /** The group of an event; one that called several tools stands in a group for each call. */
 export function keyOf(groupBy: GroupBy, dialect: Dialect, writer: StatementWriter): string {
   if (groupBy.startsWith(tagGroup)) return tagValue(groupBy.slice(tagGroup.length), dialect, writer)
-  return groupBy === "tool_calls" ? dialect.unnest(dialect.orBlank("tool_calls")) : groupBy
+  return groupBy === "tool_calls" ? dialect.unnest(dialect.orBlank("tool_calls")) : textOf(groupBy)
 }
+
+/** What is not known has a name of its own among languages. */
+const textOf = (dimension: string): string =>
+  dimension === "language" ? `CASE WHEN language = '' THEN '${unknownLanguage}' ELSE language END` : dimension
 
 const failed = "count(*) FILTER (WHERE result = 'error')"
 

@@ -57,6 +57,8 @@ export interface SequenceRecord {
   readonly virtual_model?: string | null | undefined
   /** Of a virtual model, in order; tokens and cost above are their sums. */
   readonly stages?: readonly RecordedStage[] | undefined
+  /** Of its text, as detection found it. */
+  readonly language?: string | null | undefined
   /** It may stand in the journal again, under the same id and time: of a line of a batch, or under an Idempotency-Key. */
   readonly may_repeat?: true | undefined
 }

@@ -15,6 +15,8 @@ import {
 import type { Sql } from "../sql.ts"
 
 export const confidenceBins = 10
+/** The languages of texts are counted as answers to a question of this name, which no set can have. */
+export const languageQuestion = ""
 const binColumns = Array.from({ length: confidenceBins }, (_, bin) => `bin_${bin}`)
 const countedColumns = ["rows", ...binColumns, "latency_ms", "cost_ticks"]
 const addedColumns = [...countedColumns, "confidence"]
@@ -71,7 +73,7 @@ interface AnswerSelection {
   readonly endMs: number
   /** Null: all. */
   readonly version: number | null
-  /** Null: all. */
+  /** Null: all of the set. */
   readonly question: string | null
 }
 
@@ -91,8 +93,8 @@ export type AnswerSums = RowOf<typeof AnswerSums>
 
 const selected = ({ setId, startMs, endMs, version, question }: AnswerSelection) =>
   fragment`set_id = ${setId} AND hour >= ${new Date(startMs)} AND hour < ${new Date(endMs)}
-    AND (${version}::int IS NULL OR version = ${version}) AND (${question}::text IS NULL
-      OR question = ${question})`
+    AND (${version}::int IS NULL OR version = ${version}) AND (question = ${question}
+      OR ${question}::text IS NULL AND question <> ${languageQuestion})`
 
 /** Summed by question and answer, and by buckets of so many seconds where they are given. */
 export async function sumAnswers(
