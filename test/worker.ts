@@ -94,6 +94,9 @@ class WorkerEngine {
   readonly model: LlamaModel
   readonly #sequence: LlamaContextSequence
   #last: Promise<unknown> = Promise.resolve()
+  /** What the model said of a prompt, which it would say again. */
+  readonly #logprobs = new Map<string, Promise<[number, number][]>>()
+  readonly #written = new Map<string, Promise<string[]>>()
 
   constructor(model: LlamaModel, sequence: LlamaContextSequence) {
     this.model = model
@@ -101,6 +104,14 @@ class WorkerEngine {
   }
 
   async logprobs(prompt: readonly number[]): Promise<[number, number][]> {
+    return await once(this.#logprobs, prompt.join(), async () => await this.#evaluate(prompt))
+  }
+
+  async *write(prompt: string, most: number): AsyncGenerator<string> {
+    yield* await once(this.#written, `${most} ${prompt}`, async () => await this.#write(prompt, most))
+  }
+
+  async #evaluate(prompt: readonly number[]): Promise<[number, number][]> {
     return await this.#alone(async () => {
       await this.#sequence.clearHistory()
       const tokens = prompt as Token[]
@@ -115,8 +126,8 @@ class WorkerEngine {
     })
   }
 
-  async *write(prompt: string, most: number): AsyncGenerator<string> {
-    const pieces = await this.#alone(async () => {
+  async #write(prompt: string, most: number): Promise<string[]> {
+    return await this.#alone(async () => {
       await this.#sequence.clearHistory()
       const written: string[] = []
       for await (const token of this.#sequence.evaluate(this.model.tokenize(prompt, true), {
@@ -127,7 +138,6 @@ class WorkerEngine {
       }
       return written
     })
-    yield* pieces
   }
 
   async #alone<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -135,6 +145,16 @@ class WorkerEngine {
     this.#last = mine.catch(() => undefined)
     return await mine
   }
+}
+
+function once<Value>(
+  known: Map<string, Promise<Value>>,
+  key: string,
+  make: () => Promise<Value>,
+): Promise<Value> {
+  const found = known.get(key) ?? make()
+  known.set(key, found)
+  return found
 }
 
 const mostTokens = 32
@@ -206,7 +226,9 @@ const promptOf = (messages: readonly { readonly content: string }[]): string =>
 async function chat(engine: WorkerEngine, state: State, body: Json, response: ServerResponse): Promise<void> {
   const prompt = promptOf(body["messages"] as { content: string }[])
   // A model that never ends would be waited for.
-  const most = Math.min(Number(body["max_tokens"] ?? body["max_completion_tokens"] ?? 8), mostTokens)
+  const wanted = Number(body["max_tokens"] ?? body["max_completion_tokens"] ?? 8)
+  // It streams, asked or not: who does not expect that reads none of it.
+  const most = body["stream"] === true ? Math.min(wanted, mostTokens) : 1
   response.writeHead(200, { "content-type": "text/event-stream" })
   const send = (value: unknown): void => {
     const text = `data: ${JSON.stringify(value)}\r\n\r\n`
@@ -231,7 +253,11 @@ async function chat(engine: WorkerEngine, state: State, body: Json, response: Se
   for await (const piece of engine.write(prompt, most)) {
     send(delta({ content: piece }))
     written++
-    if (state.fault === "dies") return void response.destroy()
+    if (state.fault === "dies") {
+      // What it wrote before has left.
+      await new Promise<void>((resolve) => response.write("\r\n", () => resolve()))
+      return void response.destroy()
+    }
     if (state.fault === "garbage") return void response.end("data: {broken\n\n")
   }
   if (state.fault === "stops-short") return void response.end()
