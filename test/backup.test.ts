@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { openPglite } from "../src/store/pglite.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
-import { freshDatabase } from "./postgres.ts"
+import { emptyDatabase } from "./postgres.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 import { row, text } from "../src/store/rows.ts"
 
@@ -157,7 +157,7 @@ describe("a restored backup", () => {
   test(
     "is equal to the original, in the embedded database and in PostgreSQL",
     async () => {
-      const postgres = await freshDatabase()
+      const postgres = await emptyDatabase()
       const embedded = join(folder, "embedded")
       const places = [
         { UMPIRE_DATA_DIR: embedded },

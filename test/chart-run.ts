@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { expect, onTestFinished } from "vitest"
 import { parseAllDocuments } from "yaml"
 import { freePort } from "./free-port.ts"
-import { freshDatabase } from "./postgres.ts"
+import { emptyDatabase } from "./postgres.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 interface Rendered {
@@ -32,7 +32,7 @@ interface Rendered {
 export async function runChart(render: (values: object) => string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "umpire-chart-"))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  const fresh = await freshDatabase()
+  const fresh = await emptyDatabase()
   onTestFinished(async () => await fresh.drop())
   const [port, workerPort, metricsPort] = [await freePort(), await freePort(), await freePort()]
   const secrets: Readonly<Record<string, string>> = {

@@ -1,21 +1,34 @@
-/** Databases for tests on PGlite: copies of a cluster that has the schema already, so that opening one is quick. */
+/** Databases for tests: copies of one that has the schema already, so that opening one is quick. */
 import { createHash } from "node:crypto"
 import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import manifest from "../package.json" with { type: "json" }
 import { migrate, readMigrations } from "../src/store/migrate.ts"
 import { openPglite } from "../src/store/pglite.ts"
+import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
+import { freshDatabase } from "./postgres.ts"
 
 const cache = join(import.meta.dirname, "..", ".cache")
 const version = manifest.dependencies["@electric-sql/pglite"]
 
-/** Empty, with the schema of now; the caller closes it. */
+/**
+ * Empty, with the schema of now, in the run's PostgreSQL: PGlite takes a second of processor time to open and several times as
+ * much for a statement, and serves the tests that start the product as it comes. The caller closes it.
+ */
 export async function openTestDatabase(): Promise<Database> {
-  const directory = mkdtempSync(join(tmpdir(), "umpire-database-"))
-  await prepareDirectory(directory)
-  return removedAtClose(await openPglite({ directory }), directory)
+  const fresh = await freshDatabase()
+  const database = await openPostgres({ url: fresh.url })
+  return {
+    query: async (text, values) => await database.query(text, values),
+    script: async (text) => await database.script(text),
+    transaction: async (work, options) => await database.transaction(work, options),
+    listen: async (channel, listener) => await database.listen(channel, listener),
+    close: async () => {
+      await database.close()
+      await fresh.drop()
+    },
+  }
 }
 
 /** Puts a cluster with the schema where a server with this data directory will look for it. */
@@ -54,17 +67,4 @@ async function cluster(name: string, make: (path: string) => Promise<void>): Pro
     rmSync(partial, { recursive: true })
   }
   return path
-}
-
-function removedAtClose(database: Database, directory: string): Database {
-  return {
-    query: async (text, values) => await database.query(text, values),
-    script: async (text) => await database.script(text),
-    transaction: async (work, options) => await database.transaction(work, options),
-    listen: async (channel, listener) => await database.listen(channel, listener),
-    close: async () => {
-      await database.close()
-      rmSync(directory, { recursive: true, force: true })
-    },
-  }
 }

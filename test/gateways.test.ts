@@ -4,7 +4,6 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock } from "./manual-clock.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import { keys } from "../src/store/keys.ts"
-import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
@@ -18,7 +17,6 @@ let elsewhere: Platform
 beforeAll(async () => {
   fresh = await freshDatabase()
   databases = [await openPostgres({ url: fresh.url }), await openPostgres({ url: fresh.url })]
-  await migrate(databases[0])
   here = await startPlatform(databases[0])
   elsewhere = await startPlatform(databases[1])
 })

@@ -1,6 +1,5 @@
 /** What happens when several do it at once, on PostgreSQL with two gateways and many connections. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { verifyAudit } from "../src/store/audit.ts"
@@ -19,7 +18,6 @@ beforeAll(async () => {
   const open = async (): Promise<Database> => await openPostgres({ url: fresh.url })
   const [first, second] = [await open(), await open()]
   databases = [first, second]
-  await migrate(first)
   // What is at once may take long on a busy machine.
   const patient = { repeatWaitMs: 600_000 }
   gateways = [await startPlatform(first, patient), await startPlatform(second, patient)]

@@ -6,7 +6,7 @@ import { row, text } from "../src/store/rows.ts"
 import type { Database } from "../src/store/sql.ts"
 import { type TestPooler, startPgbouncer } from "./pgbouncer.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
-import { type FreshDatabase, freshDatabase } from "./postgres.ts"
+import { type FreshDatabase, emptyDatabase } from "./postgres.ts"
 
 let fresh: FreshDatabase
 let pooler: TestPooler
@@ -16,7 +16,7 @@ let platforms: readonly Platform[] = []
 const setupMs = 600_000
 
 beforeAll(async () => {
-  fresh = await freshDatabase()
+  fresh = await emptyDatabase()
   pooler = await startPgbouncer(fresh.url)
   const settings = { url: pooler.url, directUrl: fresh.url }
   databases = [await openPostgres(settings), await openPostgres(settings)]

@@ -1,6 +1,6 @@
 /** A real PostgreSQL for tests: started by the first test file that asks, shared by the run, stopped at its end. */
 import { spawn, execFile } from "node:child_process"
-import { randomBytes } from "node:crypto"
+import { createHash, randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
 import { access, chmod, chown, cp, open, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
@@ -8,6 +8,8 @@ import { dirname, join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { promisify } from "node:util"
 import pg from "pg"
+import { migrate, readMigrations } from "../src/store/migrate.ts"
+import { openPostgres } from "../src/store/postgres.ts"
 import { freePort } from "./free-port.ts"
 import { runFolderVariable } from "./run-folder.ts"
 
@@ -18,6 +20,9 @@ const overrideVariable = "UMPIRE_TEST_POSTGRES_URL"
 const startTimeoutMs = 110_000
 const pollMs = 50
 
+/** Any number will do. */
+const templateLock = 0x7465_7374
+
 /** Debian's and every other system's "nobody": PostgreSQL refuses to run as root. */
 const unprivilegedId = 65_534
 
@@ -26,21 +31,71 @@ export interface FreshDatabase {
   drop(): Promise<void>
 }
 
-/** An empty database of its own for the caller. */
+/** A database of its own for the caller, with the schema of now and nothing in it. */
 export async function freshDatabase(): Promise<FreshDatabase> {
   const server = await serverUrl()
+  return await createDatabase(server, await schemaTemplate(server))
+}
+
+/** One without tables, as an installation begins. */
+export async function emptyDatabase(): Promise<FreshDatabase> {
+  return await createDatabase(await serverUrl(), "template1")
+}
+
+async function createDatabase(server: string, template: string): Promise<FreshDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`
-  await command(server, `CREATE DATABASE ${name}`)
+  await command(server, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+  return {
+    url: databaseUrl(server, name),
+    drop: () => command(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`),
+  }
+}
+
+function databaseUrl(server: string, name: string): string {
   const url = new URL(server)
   url.pathname = `/${name}`
-  return { url: url.href, drop: () => command(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) }
+  return url.href
+}
+
+let template: Promise<string> | undefined
+
+/** The database that others are copies of; made by the first that asks for this schema. */
+async function schemaTemplate(server: string): Promise<string> {
+  template ??= makeTemplate(server)
+  return await template
+}
+
+async function makeTemplate(server: string): Promise<string> {
+  const schema = createHash("sha256")
+  for (const { checksum } of await readMigrations()) schema.update(checksum)
+  const name = `schema_${schema.digest("hex").slice(0, 12)}`
+  await withClient(server, async (client) => {
+    // Another process that makes it is waited for.
+    await client.query(`SELECT pg_advisory_lock(${templateLock})`)
+    const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [name])
+    if (rowCount !== 0) return
+    await client.query(`DROP DATABASE IF EXISTS ${name}_partial`)
+    await client.query(`CREATE DATABASE ${name}_partial`)
+    const database = await openPostgres({ url: databaseUrl(server, `${name}_partial`) })
+    try {
+      await migrate(database)
+    } finally {
+      await database.close()
+    }
+    await client.query(`ALTER DATABASE ${name}_partial RENAME TO ${name}`)
+  })
+  return name
 }
 
 async function command(url: string, statement: string): Promise<void> {
+  await withClient(url, async (client) => void (await client.query(statement)))
+}
+
+async function withClient(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(statement)
+    await work(client)
   } finally {
     await client.end()
   }

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, test } from "vitest"
 import { openDatabase } from "../src/store/open.ts"
-import { freshDatabase } from "./postgres.ts"
+import { emptyDatabase } from "./postgres.ts"
 import { startServer } from "./server.ts"
 
 const fixture = join(import.meta.dirname, "fixtures", "umpire-0.1.0")
@@ -32,7 +32,7 @@ interface Facts {
 }
 const facts = JSON.parse(readFileSync(`${fixture}.json`, "utf8")) as Facts
 
-const postgres = await freshDatabase()
+const postgres = await emptyDatabase()
 afterAll(async () => await postgres.drop())
 
 const run = (args: readonly string[], env: Record<string, string>) =>

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest"
-import { freshDatabase, startPostgres, stopPostgres, type FreshDatabase } from "../../test/postgres.ts"
+import { emptyDatabase, startPostgres, stopPostgres, type FreshDatabase } from "../../test/postgres.ts"
 import { insertBillingAccount, lockBillingAccount } from "./billing-accounts.ts"
 import { migrate } from "./migrate.ts"
 import { insertOrganization, lockOrganization } from "./organizations.ts"
@@ -15,7 +15,7 @@ import { SqlError, StoreUnavailable, type Database } from "./sql.ts"
 let fresh: FreshDatabase
 let database: Database
 beforeAll(async () => {
-  fresh = await freshDatabase()
+  fresh = await emptyDatabase()
   database = await openPostgres({ url: fresh.url })
 })
 afterAll(async () => {

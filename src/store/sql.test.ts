@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { prepareEmptyDirectory } from "../../test/database.ts"
-import { freshDatabase } from "../../test/postgres.ts"
+import { emptyDatabase } from "../../test/postgres.ts"
 import { afterAll, beforeAll, describe } from "vitest"
 import { testSqlPort, type OpenTarget, type Target } from "../../test/store/conformance.ts"
 import { openPglite } from "./pglite.ts"
@@ -28,7 +28,7 @@ const targets: readonly Target[] = [
   {
     name: "PostgreSQL",
     async open() {
-      const fresh = await freshDatabase()
+      const fresh = await emptyDatabase()
       const { url } = fresh
       const [database, peer] = await Promise.all([openPostgres({ url }), openPostgres({ url })])
       const close = async (): Promise<void> => {

@@ -2,7 +2,6 @@ import { openOrganizations, putRoutingPolicy } from "../../store/organization-sn
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock } from "../../../test/manual-clock.ts"
 import { insertBillingAccount } from "../../store/billing-accounts.ts"
-import { migrate } from "../../store/migrate.ts"
 import { insertOrganization, updateOrganization } from "../../store/organizations.ts"
 import { openPostgres } from "../../store/postgres.ts"
 import type { Database } from "../../store/sql.ts"
@@ -21,7 +20,6 @@ beforeAll(async () => {
   fresh = await freshDatabase()
   here = await openPostgres({ url: fresh.url })
   elsewhere = await openPostgres({ url: fresh.url })
-  await migrate(here)
   const account = { id: "ba_1", email: "a@example.com", mode: "prepaid", provider: "local" } as const
   await insertBillingAccount(here, { ...account, ...times })
   await insertOrganization(here, {

@@ -8,7 +8,6 @@ import { type TestEvents, openTestEvents } from "../../../test/analytics-engines
 import { freshDatabase } from "../../../test/postgres.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { silentLog } from "../../base/log.ts"
-import { migrate } from "../migrate.ts"
 import { openPostgres } from "../postgres.ts"
 import { integer } from "../rows.ts"
 import type { Database } from "../sql.ts"
@@ -23,7 +22,6 @@ const closers: (() => Promise<void>)[] = []
 beforeAll(async () => {
   fresh = await freshDatabase()
   database = await openPostgres({ url: fresh.url })
-  await migrate(database)
 })
 afterEach(async () => {
   for (const close of closers.splice(0).toReversed()) await close()

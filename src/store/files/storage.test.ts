@@ -11,7 +11,6 @@ import { testPackage } from "../../../test/test-packages.ts"
 import { ManualClock } from "../../../test/manual-clock.ts"
 import { silentLog } from "../../base/log.ts"
 import { DiskSpace } from "../disk-space.ts"
-import { migrate } from "../migrate.ts"
 import { openPostgres } from "../postgres.ts"
 import { integer } from "../rows.ts"
 import type { Sql } from "../sql.ts"
@@ -62,7 +61,6 @@ const inFolder = (folder: string, storage: FileStorage): Omit<Opened, "storage" 
 async function openInDatabase(): Promise<Opened> {
   const fresh = await freshDatabase()
   const database = await openPostgres({ url: fresh.url })
-  await migrate(database)
   const { id: organizationId } = await givenOrganization(database)
   const storage = await openDatabaseStorage(database, new Date())
   return {
