@@ -1,7 +1,13 @@
 /** Decisions from chat models, over the wire: which way is found, what is asked, and what is made of the answers. */
 import { afterEach, describe, expect, test } from "vitest"
 import { type Branch, predicate } from "../src/engine/branch.ts"
-import { admitAny, type DecisionMethod, type Scored, type ScoreSize } from "../src/engine/engine.ts"
+import {
+  admitAny,
+  type DecisionMethod,
+  type Scored,
+  type ScoreSize,
+  unusableIn,
+} from "../src/engine/engine.ts"
 import type { DialectName } from "../src/engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
 import { composeClassification, type Question } from "../src/gateway/classification/classification.ts"
@@ -220,8 +226,12 @@ test("plain text that is not in the form is asked for once more, and twice is a 
   expect(server.chats).toHaveLength(2)
   expect(chat?.cachedInputTokens).toBe(16)
   server.malformed = 2
-  await expect(ask(worker, branchesOf(isThere("green")))).rejects.toMatchObject({ code: "inference_failed" })
+  const failed = await ask(worker, branchesOf(isThere("green"))).catch((error: unknown) => error)
+  expect(failed).toMatchObject({ code: "inference_failed" })
   expect(server.chats).toHaveLength(4)
+  // What both answers took is paid to the provider all the same.
+  expect(unusableIn(failed)?.used).toMatchObject({ cachedInputTokens: 16 })
+  expect(unusableIn(failed)?.used.outputTokens).toBeGreaterThan(0)
 })
 
 test("4,096 branches are asked in parts of forty questions, whose text the provider is told to keep", async () => {

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { createClient } from "../src/contract/client.ts"
 import type { DistilResult } from "../src/contract/question-sets/distil.ts"
 import type { TeachResult } from "../src/contract/question-sets/jobs.ts"
+import { type ChatServer, startChatServer } from "./chat-servers.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -39,6 +40,7 @@ const teacher = createServer((request, response) => {
   })
 })
 
+let talker: ChatServer
 let server: TestServer
 let client: ReturnType<typeof createClient>
 let at: { org_id: string; set_id: string }
@@ -54,9 +56,17 @@ beforeAll(async () => {
     price_m_input_tokens_usd: "10000",
     workers: [{ url, dialect: "systemone" }],
   }
+  talker = await startChatServer("plain")
+  const plain = {
+    sku: "talker",
+    context_tokens_max: 4096,
+    price_m_input_tokens_usd: "1000",
+    price_m_output_tokens_usd: "1000",
+    workers: [{ url: talker.url, dialect: "openai", key: { env: "TALKER_KEY" } }],
+  }
   const cascade = { sku: "both", cascade: { models: ["umpire-decide", "large"] } }
-  writeFileSync(config, JSON.stringify({ models: [large, cascade] }))
-  server = await startServer({ env: { UMPIRE_CONFIG: config } })
+  writeFileSync(config, JSON.stringify({ models: [large, plain, cascade] }))
+  server = await startServer({ env: { UMPIRE_CONFIG: config, TALKER_KEY: talker.key } })
   client = createClient(server.url, { authorization: `Bearer ${server.key}` })
   at = { org_id: (await client.listOrganizations())[0]?.id ?? "", set_id: "mail" }
   const question = { type: "predicate" as const, name: "refund", instructions: "Which is it?" }
@@ -67,6 +77,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await server.stop()
+  await talker.close()
   teacher.closeAllConnections()
   teacher.close()
   rmSync(folder, { recursive: true })
@@ -324,4 +335,29 @@ test("what a cascade escalated is learnt from too, and not after the question ha
   await client.updateQuestionSet({ params, body: { questions: changed } })
   const after = await learnKept("staged", "0")
   expect(after).toMatchObject({ texts: 3, known: 2, left: 1 })
+})
+
+test("a text that must wait for what others give back is asked all the same", async () => {
+  const few = ["A refund for one.", "A refund for two.", "A refund for three.", "No refund for four."]
+  writeFileSync(join(folder, "few.txt"), few.join("\n"))
+  // Two may cost 3.84 at most, so that a third waits; all four cost 4.
+  const run = shown(await from("few.txt", "5"))
+  expect(run).toMatchObject({ labelled: few.length, left: 0 })
+})
+
+test("an answer that cannot be used counts in the budget: it was paid", async () => {
+  // How it is asked is found out with an answer that can be used.
+  const questions = [{ type: "predicate", instructions: "Is the word order there?" }]
+  const probed = await server.post("/v1/decisions", { model: "talker", input: "An order.", questions })
+  expect(probed.status).toBe(200)
+  writeFileSync(join(folder, "talk.txt"), "A text about an order.")
+  talker.malformed = 2
+  const before = talker.chats.length
+  const run = shown(
+    await distil("--from", "talker", "--rows", "talk.txt", "--budget", "12", "--no-teach", "--json"),
+  )
+  expect(run).toMatchObject({ labelled: 0, left: 0, failed: [{ row: 1 }] })
+  expect(talker.chats.length - before).toBe(2)
+  expect(Number(run.spent_usd)).toBeGreaterThan(0)
+  expect(Number(run.spent_usd)).toBeLessThanOrEqual(12)
 })

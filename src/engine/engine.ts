@@ -1,4 +1,5 @@
 /** The engine port: what runs a model, wherever it runs; it scores, writes text and calls functions, or embeds. */
+import { Fault } from "../contract/errors.ts"
 import type { decisionMethods } from "../contract/model-check.ts"
 import type { Branch } from "./branch.ts"
 
@@ -75,6 +76,26 @@ export interface Scored {
   /** What calibrated a chat model's answers: another calibration has another name. */
   readonly calibration?: string
 }
+
+/** A chat model's answer that cannot be used: what it read and wrote is paid to its provider all the same. */
+export class UnusableAnswer extends Fault {
+  readonly used: Pick<GenerationUsage, "inputTokens" | "cachedInputTokens" | "outputTokens">
+  /** At the model's prices, where they are known. */
+  costTicks = 0n
+
+  constructor(fault: Fault, used: UnusableAnswer["used"]) {
+    super(fault.code, fault.message, { cause: fault })
+    this.used = used
+  }
+}
+
+/** What a failure cost: its own, or that of the last try that it tells of. */
+export const unusableIn = (error: unknown): UnusableAnswer | null =>
+  error instanceof UnusableAnswer
+    ? error
+    : error instanceof Fault && error.cause instanceof UnusableAnswer
+      ? error.cause
+      : null
 
 /**
  * `native`: the worker has an endpoint for decisions. `tokens`: every branch is a prompt, answered by the likelihood of yes and no.

@@ -4,7 +4,7 @@ import { type Ticks, ticksOfUsd } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
 import { type CascadeRule, warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Branch } from "../engine/branch.ts"
-import type { ScoreWork } from "../engine/engine.ts"
+import { type ScoreWork, unusableIn } from "../engine/engine.ts"
 import { StoreUnavailable } from "../store/sql.ts"
 import type { CountedStage, DayHold } from "./cascade-days.ts"
 import { branchCount, type Question } from "./classification/classification.ts"
@@ -120,11 +120,14 @@ export class FurtherStages {
       this.#hold = null
       return answered
     } catch (error) {
-      this.#hold?.(0n)
+      const costTicks = unusableIn(error)?.costTicks ?? 0n
+      this.#spentTicks += costTicks
+      this.#hold?.(costTicks)
       this.#hold = null
+      const isHeld = this.#dayMax !== null
+      this.tell({ stage: stage + 1, questions: 0, unanswered: at.length, costTicks, isHeld })
       signal.throwIfAborted()
       const isSpent = error instanceof BudgetSpent
-      this.tell({ stage: stage + 1, questions: 0, unanswered: at.length, costTicks: 0n })
       const code = isSpent ? "budget_spent" : error instanceof Fault ? error.code : "internal"
       sequence.endStage(code, noUsage)
       if (!isSpent && (this.#deps.cascade.on_failure === "error" || !(error instanceof Fault))) throw error

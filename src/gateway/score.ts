@@ -3,10 +3,15 @@ import type { Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import { utf8Bytes } from "../contract/decisions.ts"
 import { promptText } from "../engine/branch.ts"
-import type { EvidenceReading, Scored as WorkerScored, ScoreWork } from "../engine/engine.ts"
+import {
+  type EvidenceReading,
+  type Scored as WorkerScored,
+  type ScoreWork,
+  unusableIn,
+} from "../engine/engine.ts"
 import type { CascadeDays } from "./cascade-days.ts"
 import { coherentMargins } from "./classification/classification.ts"
-import { noUsage, type Usage } from "./meter.ts"
+import { costOf, noUsage, type Usage } from "./meter.ts"
 import type { MeteredCall } from "./metered-call.ts"
 import type { Router } from "./routing/router.ts"
 
@@ -69,6 +74,19 @@ export async function score(deps: ScoreDeps, request: ScoreRequest, signal: Abor
       reading: reading ? (scored.reading ?? unread(model, scored)) : null,
       isUncalibrated,
     }
+  } catch (error) {
+    const unusable = unusableIn(error)
+    if (unusable) {
+      const { inputTokens, cachedInputTokens, outputTokens } = unusable.used
+      const usage = {
+        ...noUsage,
+        inputTokens: inputTokens - cachedInputTokens,
+        cachedInputTokens,
+        outputTokens,
+      }
+      unusable.costTicks = costOf(model.prices, usage)
+    }
+    throw error
   } finally {
     routed.close()
   }

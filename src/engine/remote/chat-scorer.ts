@@ -7,7 +7,7 @@
  */
 import { mapConcurrent } from "../../base/lists.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { ScoreEngine, ScoreSize, ScoreWork } from "../engine.ts"
+import { type ScoreEngine, type ScoreSize, type ScoreWork, UnusableAnswer } from "../engine.ts"
 import { escapeSpecialTokens } from "../prompt.ts"
 import type { AnswerForm, ChatQuestion, ChatReply, ChatUsage } from "./chat-wires.ts"
 import type { Dialect } from "./dialects.ts"
@@ -74,7 +74,10 @@ export function chatScorer(
     score: async (work, { admit, signal }) => {
       const { questions, asker, most } = begin(work)
       await admit(most.inputTokens, most.outputTokens)
-      const probabilities = await askAll(asker, questions, signal)
+      const probabilities = await askAll(asker, questions, signal).catch((error: unknown) => {
+        const hasUsed = asker.usage.inputTokens > 0
+        throw error instanceof Fault && hasUsed ? new UnusableAnswer(error, asker.usage) : error
+      })
       const { inputTokens, cachedInputTokens, outputTokens } = asker.usage
       return {
         margins: marginsOf(questions, probabilities),

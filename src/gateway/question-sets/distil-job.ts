@@ -30,6 +30,7 @@ import { checkStorage, countRows } from "../../store/question-sets/sets.ts"
 import { listTeacherAnswers, type TeacherAnswer } from "../../store/question-sets/teacher-answers.ts"
 import { composeClassification, type Question } from "../classification/classification.ts"
 import { costOf } from "../meter.ts"
+import { unusableIn } from "../../engine/engine.ts"
 import type { JobContext } from "./jobs.ts"
 import { keptTexts } from "./kept-texts.ts"
 import { scoreText } from "./score-texts.ts"
@@ -72,6 +73,7 @@ class Budget {
   readonly #most: Ticks
   #spent = 0n
   #reserved = 0n
+  #settled = Promise.withResolvers<void>()
   isReached = false
 
   constructor(most: Ticks) {
@@ -87,10 +89,13 @@ class Budget {
     this.#spent += ticks
   }
 
-  reserve(ticks: Ticks): void {
-    if (this.#spent + this.#reserved + ticks > this.#most) {
-      this.isReached = true
-      throw new BudgetReached()
+  /** Waits for what texts that are asked about now give back. One that has `held` some waits for none: it could be for itself. */
+  async reserve(ticks: Ticks, held: Ticks): Promise<void> {
+    while (this.#spent + this.#reserved + ticks > this.#most) {
+      const isReached = this.#spent + held + ticks > this.#most
+      if (isReached) this.isReached = true
+      if (isReached || held > 0n) throw new BudgetReached()
+      await this.#settled.promise
     }
     this.#reserved += ticks
   }
@@ -98,6 +103,8 @@ class Budget {
   settle(reserved: Ticks, cost: Ticks): void {
     this.#reserved -= reserved
     this.#spent += cost
+    this.#settled.resolve()
+    this.#settled = Promise.withResolvers<void>()
   }
 }
 
@@ -302,8 +309,8 @@ async function ask(
   } as const
   const { branches } = composeClassification(asked)
   let [reserved, cost] = [0n, 0n]
-  const admits = (most: Ticks): void => {
-    budget.reserve(most - reserved)
+  const admits = async (most: Ticks): Promise<void> => {
+    await budget.reserve(most - reserved, reserved)
     reserved = most
   }
   try {
@@ -317,6 +324,9 @@ async function ask(
       { ...labelOf(question, own.get(given.name) ?? new Float64Array()), model: model.sku, cost_usd: each },
     ])
     return Object.fromEntries(labels)
+  } catch (error) {
+    cost = unusableIn(error)?.costTicks ?? cost
+    throw error
   } finally {
     budget.settle(reserved, cost)
   }

@@ -2,6 +2,7 @@
  * Shadows: another version or model answers a share of the requests beside the published one, unseen. What it costs is charged as any
  * request, and held to the shadow's own budget of the day; limits and budgets of the caller's key are for what the caller asks.
  */
+import { unusableIn } from "../../engine/engine.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
@@ -105,8 +106,7 @@ async function run(deps: ShadowDeps, answered: AnsweredRequest, stopping: AbortS
   } as const
   const asked = askVersion(deps, caller, other, { evidence, questionNames, key }, signal)
   const shadowed = await asked.catch((error: unknown) => {
-    day.release()
-    countUnanswered(deps, answered, questionNames.length)
+    day.countFailed(questionNames.length, unusableIn(error)?.costTicks ?? 0n)
     if (error instanceof BudgetSpent) return null
     throw error
   })
@@ -178,8 +178,11 @@ class ShadowDay {
     if (!this.#hold) throw new BudgetSpent()
   }
 
-  release(): void {
-    this.#hold?.(0n)
+  /** What cannot be used is paid all the same. */
+  countFailed(questions: number, costTicks: Ticks): void {
+    this.#hold?.(costTicks)
+    const counted = { questions: 0, unanswered: questions, costTicks, isHeld: this.#hold !== null }
+    this.#deps.days.count({ ...this.#named, ...counted })
   }
 
   countAnswered(results: readonly ShadowResult[], costTicks: Ticks): void {
