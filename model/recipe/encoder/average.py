@@ -33,4 +33,5 @@ def average(recipe: Recipe) -> None:
     made = mean([{name: value.numpy() for name, value in one.items()} for one in stored])
     if recipe.start.exists():
         made = mix(made, read(recipe.start), START_SHARE)
-    torch.save({name: torch.from_numpy(value) for name, value in rounded(made).items()}, recipe.checkpoint("encoder"))
+    made = rounded(made, MODELS[recipe.model].shape.token_bits)
+    torch.save({name: torch.from_numpy(value) for name, value in made.items()}, recipe.checkpoint("encoder"))

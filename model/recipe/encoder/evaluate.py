@@ -11,7 +11,7 @@ from ..scoring import is_predicate, judge, summarise
 from ..sets import SCORES, read_all, read_sample
 from .config import MODELS, TUNED_SHARE, Rows
 from .network import Encoder, tree_mask, vectors
-from .rows import COLUMNS, Encode, Item, encode, lay_out, wordpiece
+from .rows import COLUMNS, Encode, Item, encode, encoders_of, lay_out
 
 BATCH_TOKENS_MAX = 16_384
 
@@ -60,7 +60,7 @@ def evaluate(recipe: Recipe) -> None:
 
 def evaluate_network(recipe: Recipe, network: Encoder, device: str) -> tuple[dict[str, Any], dict[str, list[list[float]]]]:
     """Figures and margins by set: all rows of kept-back sets, a sample of the others."""
-    tokens_of, report, margins_by_set = wordpiece(recipe.wordpiece), {}, {}
+    tokens_of, report, margins_by_set = encoders_of(recipe).own, {}, {}
     kept_back = [(path, read_all(path)) for path in sorted(recipe.kept_back.glob("*.jsonl"))]
     for path, rows in kept_back + [(path, read_sample(path)) for path in sorted(recipe.held_out.glob("*.jsonl"))]:
         found = margins_by_set[path.stem] = margins_of(network, items_of(tokens_of, rows), device)

@@ -15,7 +15,7 @@ past by `past_positions` [P, E], of which the first, the zero row's, counts for 
 
 int8: products of 8-bit numbers, each token with a step of its own, so that answers do not depend on what else is in a run. What `down`
 reads is never below GELU_LOWEST: it is counted from there, and the bias makes up for it. The weights are whole steps already
-(`rounding`), so nothing of them is lost here.
+(`rounding`), so nothing of them is lost here. The table of tokens may be of 4 bits, two numbers a byte.
 """
 import itertools
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 from .config import TUNED_SHARE, Network
-from .rounding import GELU_LOWEST, product_steps, table_steps
+from .rounding import BLOCK, GELU_LOWEST, TABLES, four_bit_steps, product_steps, table_steps
 
 KINDS = ("float32", "int8")
 
@@ -79,9 +79,25 @@ class Exporter:
         g, rows = self.g, self.state[name]
         if self.kind == "float32":
             return g("Gather", g.weight(rows, name), ids)
+        if name == TABLES[0] and self.shape.token_bits == 4:
+            return self.four_bit_table(ids, name)
         steps, step = table_steps(rows)
         steps = g("Cast", g("Gather", g.weight(steps, name), ids), to=T.FLOAT)
         return g("Mul", steps, g("Gather", g.weight(step, name + ".scale"), ids))
+
+    def four_bit_table(self, ids: str, name: str) -> str:
+        """A byte has a step of the first half of its row in its low bits, and one of the second half in its high ones."""
+        g, width = self.g, self.width
+        steps, step = four_bit_steps(self.state[name])
+        counted = (steps + 8).astype("uint8")
+        packed = g.weight(counted[:, : width // 2] | counted[:, width // 2 :] << 4, name)
+        both = g("Cast", g("Gather", packed, ids), to=T.FLOAT)
+        high = g("Floor", g("Mul", both, g.scalar(1 / 16)))
+        low = g("Sub", both, g("Mul", high, g.scalar(16.0)))
+        found = g("Sub", g("Concat", low, high, axis=-1), g.scalar(8.0))
+        size = g("Cast", g("Gather", g.weight(step.astype("float16"), name + ".scale"), ids), to=T.FLOAT)
+        blocks = g("Reshape", found, g.ints(0, 0, -1, BLOCK))
+        return g("Reshape", g("Mul", blocks, g("Unsqueeze", size, g.ints(3))), g.ints(0, 0, width))
 
     def rounded(self, x: str, lowest: float | None = None) -> tuple[str, str]:
         """x [N, in] in whole steps, and the size of each token's step [N, 1]; counted from `lowest` where x is never below that."""

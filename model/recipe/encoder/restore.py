@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy
 
 from .config import Network
-from .rounding import GELU_LOWEST, TABLES
+from .rounding import GELU_LOWEST, TABLES, from_four_bits
 
 
 def restore(source: Path, out: Path) -> None:
@@ -14,8 +14,15 @@ def restore(source: Path, out: Path) -> None:
     numpy.savez(out, **weights_of({t.name: numpy_helper.to_array(t) for t in onnx.load(str(source)).graph.initializer}))
 
 
+def table(steps: numpy.ndarray, step: numpy.ndarray) -> numpy.ndarray:
+    if steps.dtype != numpy.uint8:
+        return steps * step
+    both = numpy.concatenate([steps & 15, steps >> 4], 1).astype("int8") - 8
+    return from_four_bits(both, step.astype("float32"))
+
+
 def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
-    found = {name: stored[name] * stored[name + ".scale"] for name in TABLES}
+    found = {name: table(stored[name], stored[name + ".scale"]) for name in TABLES}
     found |= {name: stored[name] for part in ("norm", "dense", "out", "gate") for name in (f"{part}.weight", f"{part}.bias")}
     found["recall.weight"] = stored["recall.weight"]
     if "relative" in stored:

@@ -10,6 +10,7 @@ import numpy
 STEPS = 127
 # What a GELU gives is never below this.
 GELU_LOWEST = -0.17
+BLOCK = 32  # numbers of a 4-bit table that share a step
 TABLES = ("token.weight", "position.weight", "segment.weight")
 PRODUCTS = ("qkv", "attention_out", "up", "down")
 Rounded = tuple[numpy.ndarray, numpy.ndarray]
@@ -44,11 +45,26 @@ def _together(rows: numpy.ndarray) -> numpy.ndarray:
     return numpy.stack([numpy.maximum(pairs, 0).sum(2), numpy.maximum(-pairs, 0).sum(2)], 2)
 
 
-def rounded(weights: Mapping[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
+def four_bit_steps(rows: numpy.ndarray) -> Rounded:
+    """Steps from -8 to 7, and a step for every `BLOCK` columns that makes the largest of them -8: of what was so before nothing is lost."""
+    blocks = rows.reshape(len(rows), -1, BLOCK)
+    largest = numpy.take_along_axis(blocks, abs(blocks).argmax(2, keepdims=True), 2)
+    step = (largest / -8).astype("float16").astype("float32")
+    steps = numpy.clip(numpy.round(blocks / numpy.where(step == 0, 1, step)), -8, 7)
+    return steps.astype("int8").reshape(rows.shape), step[:, :, 0]
+
+
+def from_four_bits(steps: numpy.ndarray, step: numpy.ndarray) -> numpy.ndarray:
+    return (steps.reshape(len(steps), -1, BLOCK) * step[:, :, None]).reshape(steps.shape).astype("float32")
+
+
+def rounded(weights: Mapping[str, numpy.ndarray], token_bits: int = 8) -> dict[str, numpy.ndarray]:
     """All weights as float32; those of tables and of the layers' products are whole steps."""
 
     def one(name: str, array: numpy.ndarray) -> numpy.ndarray:
         array = array.astype("float32")
+        if name == TABLES[0] and token_bits == 4:
+            return from_four_bits(*four_bit_steps(array))
         if name in TABLES:
             steps, step = table_steps(array)
         elif name.endswith(tuple(f".{product}.weight" for product in PRODUCTS)):

@@ -1,4 +1,4 @@
-"""Examples -> packed rows of WordPiece tokens.
+"""Examples -> packed rows of tokens.
 
 A row holds documents side by side. Evidence is a document, its branches continue it. What the branches of a choice or score have
 in common, their stem, is read once: a branch of which they are the children. Every option of a choice is one more
@@ -6,6 +6,8 @@ document of its own, read alone for the similarity. Answers are [row, column, ta
 option are numbers of documents in the row, option 0 where there is none; branches of one row with the same key above 0 are
 the same question about texts that differ in little. Terms are [row, law, answer, sign, total, at most]: what `forms` says of the
 probabilities of a row's answers.
+
+Where a teacher has other tokens than its student, a row has a twin: the same items in the teacher's tokens, with as many answers.
 """
 import pickle
 from collections import Counter, defaultdict, deque
@@ -16,6 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
+from .. import languages
 from ..config import Recipe
 from ..decisions import contrast
 from ..examples import Example, Question, dress, predicate
@@ -31,13 +34,15 @@ NO_GROUP, NO_OPTION = -1, 0
 QUESTIONS_MAX = 64  # of an example; makes the numbers of groups unique within a row
 DOCUMENTS_MAX = 60_000  # of a row
 COLUMNS = ("ids", "positions", "documents", "branches", "parents")
-KINDS = ("general", "close", "contrast")
+TWIN = "twin_"  # before the names of a twin's columns
+KINDS = ("general", "close", "contrast", "languages")
 CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick", "clean_")
 # How many questions get other forms of themselves beside them.
-FORMS_SHARE = {"general": 0.05, "close": 0.25, "contrast": 0.22}
+FORMS_SHARE = {"general": 0.05, "close": 0.25, "contrast": 0.22, "languages": 0.0}
 # Every group, each time asked in other forms; those that an earlier training had, the first so many lines of the bank, less often.
 WRITTEN_TIMES, WRITTEN_TIMES_AGAIN, WRITTEN_BEFORE = 5, 3, 2_869
 WRITTEN_PARTS = 4
+LANGUAGES_TIMES, LANGUAGES_PARTS = 6, 8
 COMPUTED_PARTS = 12
 COMPUTED_PER_PART = 1_700
 PUBLIC_TEXTS_MAX = 5_000  # of a public set, at most 5 % of all of their texts
@@ -49,6 +54,14 @@ FIRST_JOBS = ("contrast", "banks", "labelled", "written")
 # Marks in the working folder: what is made first is there, and everything is.
 ROWS_BEGUN, ROWS_MADE = "rows-begun", "rows-made"
 Encode = Callable[[Sequence[str]], list[list[int]]]
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """Of a student, and of its teacher where that has other tokens."""
+
+    own: Encode
+    teacher: Encode | None = None
 
 
 @dataclass(frozen=True)
@@ -70,9 +83,15 @@ class Item:
     branches: Sequence[Branch]
     stems: Mapping[int, Sequence[int]]  # by group
     laws: Sequence[BranchLaw] = ()
+    twin: "Item | None" = None
 
     @property
     def size(self) -> int:
+        """The row's and its twin's are equally long."""
+        return max(self.own_size, self.twin.size if self.twin else 0)
+
+    @property
+    def own_size(self) -> int:
         stems = sum(len(self.stems[group]) for group in {b.group for b in self.branches} - {NO_GROUP})
         return len(self.ids) + stems + sum(len(b.ids) + len(b.option or ()) for b in self.branches)
 
@@ -86,6 +105,7 @@ class Row:
     parents: list[int] = field(default_factory=list)  # the branch that is seen too; 0 where there is none
     answers: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     terms: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    twin: "Row | None" = None
 
 
 @dataclass(frozen=True)
@@ -101,10 +121,11 @@ def bundle(items: Iterable[Item]) -> Bundle:
     return Bundle(made, sum(item.size for item in made))
 
 
-def encode_formed(tokens_of: Encode, formed: Formed, limits: Rows = Rows()) -> Item:
-    item = encode(tokens_of, formed.made, limits)
+def encode_formed(encoders: Encoders, formed: Formed, limits: Rows = Rows()) -> Item:
+    item = encode(encoders.own, formed.made, limits)
+    twin = encode(encoders.teacher, formed.made, limits) if encoders.teacher else None
     counts = [len(question.options) or 1 for question in formed.made.questions]
-    return replace(item, laws=of_branches(formed.laws, counts))
+    return replace(item, laws=of_branches(formed.laws, counts), twin=twin)
 
 
 def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
@@ -133,12 +154,16 @@ def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
 
 def fit(item: Item, length: int) -> Item | None:
     """The item with whole questions dropped from the end until it fits; None when none is left."""
-    branches = list(item.branches)
-    while branches and replace(item, branches=branches).size > length:
-        last = branches[-1].group
-        branches = branches[:-1] if last == NO_GROUP else [b for b in branches if b.group != last]
-    laws = [law for law in item.laws if all(branch < len(branches) for branch, _ in law[0])]
-    return replace(item, branches=branches, laws=laws) if branches else None
+    fitted = item
+    while fitted.branches and fitted.size > length:
+        groups = [branch.group for branch in fitted.branches]
+        fitted = _first_branches(fitted, len(groups) - 1 if groups[-1] == NO_GROUP else groups.index(groups[-1]))
+    laws = [law for law in item.laws if all(branch < len(fitted.branches) for branch, _ in law[0])]
+    return replace(fitted, laws=laws) if fitted.branches else None
+
+
+def _first_branches(item: Item, count: int) -> Item:
+    return replace(item, branches=item.branches[:count], twin=item.twin and _first_branches(item.twin, count))
 
 
 def lay_out(items: Sequence[Item], length: int) -> Row:
@@ -172,6 +197,8 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
     assert spare >= 0 and document < DOCUMENTS_MAX
     # The padding is one more document, whose number stays small: vectors are summed by number.
     _append(row, [PADDING] * spare, document + 1, 0)
+    twins = [item.twin for item in items if item.twin]
+    row.twin = lay_out(twins, length) if twins else None
     return row
 
 
@@ -183,7 +210,14 @@ def _append(row: Row, ids: Sequence[int], document: int, branch: int, parent: in
     row.parents += [parent] * len(ids)
 
 
-def wordpiece(file: Path) -> Encode:
+def encoders_of(recipe: Recipe) -> Encoders:
+    model = MODELS[recipe.model]
+    if not model.is_multilingual:
+        return Encoders(tokens_by(recipe.wordpiece))
+    return Encoders(tokens_by(recipe.unigram), tokens_by(recipe.wordpiece) if model.has_twins else None)
+
+
+def tokens_by(file: Path) -> Encode:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
@@ -223,28 +257,34 @@ def jobs(recipe: Recipe) -> list:
     made: list = [("written", part) for part in range(WRITTEN_PARTS)] if (recipe.banks / "contrast.jsonl").exists() else []
     made += [("public_groups", path) for path in public] + [("public", path) for path in public]
     made += [("computed", part) for part in range(COMPUTED_PARTS)]
+    if MODELS[recipe.model].training.mixture.languages > 0:
+        made += [("languages", part) for part in range(LANGUAGES_PARTS)]
     return example_jobs(recipe) + [("contrast", job) for job in made]
 
 
 def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple[str, str, str, Bundle | None]]:
     """Kind of row, source, evidence and what is to stand in one row."""
     draw = recipe.selection.draw
-    tokens_of, rng = wordpiece(recipe.wordpiece), Random(f"{draw} {number}")
+    encoders, rng = encoders_of(recipe), Random(f"{draw} {number}")
     if job[0] != "contrast" or job[1][0] == "public":
         examples = examples_of(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX, draw)
         lender = Lender(rng) if MODELS[recipe.model].training.is_taught else None
         for made in examples:
             kind = "close" if made.source.startswith(CLOSE_SOURCES) else "general"
             formed = with_forms(rng, made, FORMS_SHARE[kind])
-            item = fit(encode_formed(tokens_of, lender.lend(formed) if lender else formed, limits), limits.length)
+            item = fit(encode_formed(encoders, lender.lend(formed) if lender else formed, limits), limits.length)
             yield kind, made.source, made.evidence, item and bundle([item])
         return
     keys = iter(range(number * KEYS_PER_JOB + 1, (number + 1) * KEYS_PER_JOB))
     groups = list(_groups(recipe, *job[1]))
     strange = contrast.strange_questions(groups) if job[1][0] != "public_groups" else []
+    kind = "languages" if job[1][0] == "languages" else "contrast"
+    if kind == "languages":
+        # A teacher reads English alone.
+        encoders = Encoders(encoders.own)
     for group in groups:
         evidence = "\n".join(group.texts)
-        yield "contrast", group.source, evidence, bundle_of(rng, tokens_of, group, strange, keys, limits)
+        yield kind, group.source, evidence, bundle_of(rng, encoders, group, strange, keys, limits, FORMS_SHARE[kind])
 
 
 class Lender:
@@ -272,21 +312,23 @@ def _groups(recipe: Recipe, name: str, what: Path | int) -> Iterator[contrast.Gr
             yield from contrast.public_groups(file, PUBLIC_TEXTS_MAX, recipe.selection.draw)
         case "computed", int() as part:
             yield from contrast.computed(recipe.selection.draw * COMPUTED_PARTS + part, COMPUTED_PER_PART, kept_back=False)
+        case "languages", int() as part:
+            texts_of = [group for made in languages.written(recipe.banks) for group in (made.own, made.english)]
+            for group in [*texts_of, *contrast.written(recipe.banks, kept_back=False, english=False)][part::LANGUAGES_PARTS]:
+                yield from [group] * LANGUAGES_TIMES
         case _:
             raise AssertionError(f"no such job: {name}")
 
 
 def bundle_of(
-    rng: Random, tokens_of: Encode, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows
+    rng: Random, encoders: Encoders, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows, forms_share: float
 ) -> Bundle | None:
     """All texts of a group, dressed and asked alike, in one row; without other forms where they do not fit, and None where that is not enough."""
-    return _bundle_of(rng, tokens_of, group, strange, keys, limits, FORMS_SHARE["contrast"]) or _bundle_of(
-        rng, tokens_of, group, (), keys, limits, 0.0
-    )
+    return _bundle_of(rng, encoders, group, strange, keys, limits, forms_share) or _bundle_of(rng, encoders, group, (), keys, limits, 0.0)
 
 
 def _bundle_of(
-    rng: Random, tokens_of: Encode, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows, forms_share: float
+    rng: Random, encoders: Encoders, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows, forms_share: float
 ) -> Bundle | None:
     seed, key_of, items = rng.random(), {}, []
     added = (predicate(rng.choice(strange), None),) if strange and rng.random() < STRANGE_SHARE else ()
@@ -295,7 +337,7 @@ def _bundle_of(
         asked = [*made.questions, *added]
         alike.shuffle(asked)
         formed = with_forms(alike, replace(made, evidence=dress(Random(seed), made.evidence), questions=tuple(asked)), forms_share)
-        item = encode_formed(tokens_of, formed, limits)
+        item = encode_formed(encoders, formed, limits)
         named = [(q.kind, q.text, o and o.value) for q in formed.made.questions for o in (q.options or (None,))]
         branches = []
         for branch, name in zip(item.branches, named, strict=True):
@@ -347,15 +389,33 @@ def _write_part(job: tuple[Path, str, Rows]) -> tuple[int, int, int]:
     answers = [(number, *answer) for number, row in enumerate(rows) for answer in row.answers]
     terms = [(number, *term) for number, row in enumerate(rows) for term in row.terms]
 
-    def column(name: str):
-        return numpy.array([getattr(row, name) for row in rows], numpy.uint16).reshape(-1, limits.length)
-
     numpy.savez(
         folder / f"{name}.npz",
-        **{name: column(name) for name in COLUMNS},
+        **columns_of(rows),
+        **twin_columns(rows),
         answers=numpy.array(answers, numpy.int32).reshape(-1, 7),
         terms=numpy.array(terms, numpy.int32).reshape(-1, 6),
     )
     for path in dealt:
         path.unlink()
     return len(rows), len(answers), len(terms)
+
+
+def columns_of(rows: Sequence[Row]) -> dict:
+    """Tokens need more than 16 bits where there are many."""
+    import numpy
+
+    return {name: numpy.array([getattr(row, name) for row in rows], numpy.int32 if name == "ids" else numpy.uint16) for name in COLUMNS}
+
+
+def twin_columns(rows: Sequence[Row]) -> dict:
+    """With, of each answer: where it is read, the document of its evidence and that of its option."""
+    import numpy
+
+    twins = [row.twin for row in rows if row.twin]
+    if not twins:
+        return {}
+    assert len(twins) == len(rows)
+    answers = [(end, evidence, option) for row in twins for end, _, _, evidence, option, _ in row.answers]
+    columns = {TWIN + name: column for name, column in columns_of(twins).items()}
+    return {**columns, TWIN + "answers": numpy.array(answers, numpy.int32).reshape(-1, 3)}

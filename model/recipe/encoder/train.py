@@ -17,7 +17,7 @@ from ..examples import UNKNOWN, UNLABELLED
 from .config import MODELS, Mixture, Model, Rows, Training
 from .losses import Answers, Losses, losses
 from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
-from .rows import COLUMNS, HIDDEN, ROWS_BEGUN, ROWS_MADE, SEPARATOR, START, rows_folder
+from .rows import COLUMNS, HIDDEN, ROWS_BEGUN, ROWS_MADE, SEPARATOR, START, TWIN, rows_folder
 
 BATCHES_AHEAD = 6
 REPORT_STEPS = 50
@@ -36,9 +36,13 @@ class Batch(NamedTuple):
     terms: Tensor
     laws: Tensor
     families: Tensor
+    twin: "Batch | None" = None  # in the tokens of a teacher that has others; its answers say where they are read
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        return Batch(*map(change, self[:-1]), twin=self.twin and self.twin.each(change))
 
     def to(self, device: str) -> "Batch":
-        return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
+        return self.each(lambda tensor: tensor.to(device, non_blocking=True))
 
 
 class RowReader:
@@ -48,6 +52,10 @@ class RowReader:
         parts = [numpy.load(path) for path in sorted(files)]
         self.columns = {name: numpy.concatenate([part[name] for part in parts]) for name in COLUMNS}
         self.count = len(self.columns["ids"])
+        self.has_twins = TWIN + "ids" in parts[0]
+        twins = [TWIN + name for name in COLUMNS] if self.has_twins else []
+        self.columns |= {name: numpy.concatenate([part[name] for part in parts]) for name in twins}
+        self.twin_answers = numpy.concatenate([part[TWIN + "answers"] for part in parts]) if self.has_twins else None
         self.answers, self.first_answer = self._of_rows("answers", parts)
         self.terms, self.first_term = self._of_rows("terms", parts)
         self.rng = numpy.random.default_rng(seed)
@@ -81,10 +89,21 @@ class RowReader:
         grouped = joined[:, 3] >= 0
         groups[grouped] = numpy.unique(joined[grouped, 0] << 32 | joined[grouped, 3], return_inverse=True)[1]
         laws = held[numpy.unique(held[:, 1], return_index=True)[1]][:, 4:6] if len(held) else numpy.zeros((0, 2), numpy.int64)
-        columns = [torch.from_numpy(self.columns[name][chosen].astype(numpy.int64)) for name in COLUMNS]
+        columns = [self._tensor(name, chosen) for name in COLUMNS]
         families = numpy.unique(numpy.append(0, joined[:, 6]), return_inverse=True)[1][1:] - 1
         made = (joined, groups, pairs_of(joined[:, 6], joined[:, 2]), held[:, 1:4].copy(), laws.copy(), families)
-        return Batch(*columns, *map(torch.from_numpy, made))
+        batch = Batch(*columns, *map(torch.from_numpy, made))
+        return batch._replace(twin=self._twin(batch, chosen)) if self.has_twins else batch
+
+    def _tensor(self, name: str, chosen: numpy.ndarray) -> Tensor:
+        return torch.from_numpy(self.columns[name][chosen].astype(numpy.int64))
+
+    def _twin(self, batch: Batch, chosen: numpy.ndarray) -> Batch:
+        places = numpy.concatenate([numpy.arange(self.first_answer[row], self.first_answer[row + 1]) for row in chosen])
+        answers = batch.answers.clone()
+        answers[:, [1, 4, 5]] = torch.from_numpy(self.twin_answers[places].astype(numpy.int64))
+        named = {name: self._tensor(TWIN + name, chosen) for name in COLUMNS}
+        return batch._replace(**named, answers=answers)
 
     def ahead(self, rows: int) -> Iterator[Batch]:
         waiting: queue.Queue[Batch] = queue.Queue(BATCHES_AHEAD)
@@ -92,7 +111,7 @@ class RowReader:
         def fill() -> None:
             while True:
                 batch = self.next(rows)
-                waiting.put(Batch(*(t.pin_memory() for t in batch)) if torch.cuda.is_available() else batch)
+                waiting.put(batch.each(Tensor.pin_memory) if torch.cuda.is_available() else batch)
 
         threading.Thread(target=fill, daemon=True).start()
         while True:
@@ -121,10 +140,12 @@ def hide_words(batch: Batch, share: float) -> Batch:
 
 
 def parameter_groups(network: Encoder, training: Training) -> list[dict]:
-    """The lower a layer, the smaller its rate; what is new has the full one. Vectors and biases do not decay."""
+    """The lower a layer, the smaller its rate; what is new has the full one. Vectors and biases do not decay; what is not trained is in none."""
     layers = network.shape.layers
     made: dict[tuple[float, float], list] = {}
     for name, parameter in network.named_parameters():
+        if not parameter.requires_grad:
+            continue
         if name.startswith("blocks."):
             below = layers - 1 - int(name.split(".")[1])
         else:
@@ -171,11 +192,13 @@ def mask_of(batch: Batch, make_mask) -> Tensor | BlockMask:
 
 
 def step_losses(student: Readable, teacher: Readable | None, make_mask, batch: Batch, training: Training, hidden_share: float) -> Step:
-    """The student reads with words hidden, its teacher without."""
+    """The student reads with words hidden, its teacher without; one of other tokens reads the batch's twin, where it has one."""
     mask, taught = mask_of(batch, make_mask), None
-    if teacher is not None:
+    has_own_tokens = teacher is not None and teacher.network.shape.vocabulary != student.network.shape.vocabulary
+    if teacher is not None and not (has_own_tokens and batch.twin is None):
+        read = batch.twin if has_own_tokens else batch
         with torch.no_grad():
-            taught = teacher.margins(batch, mask)[0]
+            taught = teacher.margins(read, mask_of(read, make_mask) if has_own_tokens else mask)[0]
     margins, cosines = student.margins(hide_words(batch, hidden_share), mask)
     targets = batch.answers[:, 2]
     right = ((margins > 0) == (targets == 1))[(targets != UNKNOWN) & (targets != UNLABELLED)].float().mean()
@@ -242,6 +265,7 @@ def train(recipe: Recipe, seed: int, given: Model | None = None, steps_max: int 
     torch.set_float32_matmul_precision("high")
     network = Encoder(shape).to(device).train()
     network.recall.requires_grad_(False)
+    network.token.requires_grad_(shape.token_bits == 8)
     teaching = Encoder(model.teacher).to(device).eval() if training.is_taught else None
     optimizer = torch.optim.AdamW(parameter_groups(network, training), betas=(0.9, 0.98), fused=device == "cuda")
     out = recipe.checkpoint(f"encoder-{seed}")
@@ -261,12 +285,13 @@ def train(recipe: Recipe, seed: int, given: Model | None = None, steps_max: int 
     started = saved = reported = time.time()
     log: dict[str, list[Tensor]] = {kind: [] for kind in asdict(training.mixture)}
     for step, owed in enumerate(kinds_of_rows(training.mixture), 1):
-        kind, batch = readers.next(owed)
+        done = (time.time() - started) / training.seconds
+        is_early = owed == "contrast" and done < training.contrast_from
+        kind, batch = readers.next("close" if is_early else owed)
         hidden_share = 0.0 if kind == "contrast" else training.hidden_share
         found, right = step_losses(student, teacher, make_mask, batch.to(device), training, hidden_share)
         loss = found.single + sum(getattr(training, f"{name}_weight") * getattr(found, name) for name in found._fields[1:])
         loss.backward()
-        done = (time.time() - started) / training.seconds
         rate = training.rate * min(1.0, step / training.warm_up_steps) * max(0.0, 1 - done)
         for group in optimizer.param_groups:
             group["lr"] = rate * group["scale"]
@@ -303,6 +328,7 @@ def warm_up(student: Readable, teacher: Readable | None, make_mask, training: Tr
     none = [torch.zeros(0, width, dtype=torch.int64, device=device) for width in (2, 3, 2)]
     alone = torch.full((2,), -1, device=device)
     batch = Batch(empty, empty, empty, empty, empty, answers, alone, *none, alone)
+    batch = batch._replace(twin=batch)
     step_losses(student, teacher, make_mask, batch, training, 0.0).losses.single.backward()
     student.network.zero_grad(set_to_none=True)
     print("compiled", flush=True)
