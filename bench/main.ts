@@ -22,6 +22,7 @@ const benches = {
   cluster:
     "what several gateways ask of one PostgreSQL: writes a decision, usage taken, events shared, files",
   overload: "ten times the load that the machine can do: throughput, latency, memory, and who is served",
+  languages: "kept-back texts in sixteen languages: yes/no, choices and scales beside English, by model",
   teach: "accuracy and calibration error by labels, zero-shot and taught, and promises kept on unseen rows",
   distil:
     "what a small model learns from a large one that is sometimes wrong: accuracy, promises, cost, beside people's labels alone",
