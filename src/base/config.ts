@@ -1,7 +1,8 @@
 /** The configuration: one YAML file, overridden by UMPIRE_* variables, one schema, errors that name the key. */
 import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
 import { dirname, resolve } from "node:path"
-import { parse } from "yaml"
+import type * as Yaml from "yaml"
 import { z } from "zod"
 import type { SecretReference } from "./config-models.ts"
 import { Config } from "./config-schema.ts"
@@ -130,6 +131,8 @@ function readYaml(path: string): Tree {
       { cause },
     )
   }
+  // Most installations have no file, and every command would wait for the parser's seventy modules.
+  const { parse } = createRequire(import.meta.url)("yaml") as typeof Yaml
   let tree: unknown
   try {
     tree = parse(text) ?? {}

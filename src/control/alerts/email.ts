@@ -1,5 +1,6 @@
 /** Alerts by e-mail, through the mail server of the installation. */
 import { createTransport } from "nodemailer"
+import { mailFailure } from "./mail-failure.ts"
 
 export interface MailSettings {
   readonly host: string
@@ -89,16 +90,6 @@ function failureOf(error: unknown): { status: number | null; error: string; isFi
     error: sentence,
     isFinal: status !== null && status >= 500 && name !== "EAUTH",
   }
-}
-
-/** Why a mail was not taken, without what stands in it. */
-export function mailFailure(error: unknown): { status: number | null; name: string; sentence: string } {
-  const { responseCode, code } = error as { responseCode?: unknown; code?: unknown }
-  const status = typeof responseCode === "number" ? responseCode : null
-  const name = typeof code === "string" ? code : "failure"
-  const sentence =
-    status === null ? `the mail server: ${name}` : `the mail server answered ${status} (${name})`
-  return { status, name, sentence }
 }
 
 interface AlertEvent {
