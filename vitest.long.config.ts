@@ -47,6 +47,7 @@ export default defineConfig({
     ],
     env: {
       UMPIRE_TEST_RUNS: "60",
+      UMPIRE_TEST_HISTORIES: "60",
       UMPIRE_TEST_SCHEMAS: "100",
       UMPIRE_TEST_QUESTIONS: "60",
       UMPIRE_TEST_SEED: seed,

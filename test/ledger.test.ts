@@ -281,7 +281,7 @@ test("whatever happens, balance = purchases + adjustments - costs of sequences, 
         counts.refused += world.refused
       },
     ),
-    { numRuns: Number(process.env["UMPIRE_TEST_HISTORIES"] ?? 30) },
+    { numRuns: Number(process.env["UMPIRE_TEST_HISTORIES"] ?? 12) },
   )
   await rm(directory, { recursive: true })
   console.log(`histories ${counts.histories}, admitted ${counts.admitted}, refused ${counts.refused}`)

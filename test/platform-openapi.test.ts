@@ -10,9 +10,9 @@ import { seedContent } from "./kept-content.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 
 /** `npm run test:long` sets more. */
-const runsPerOperation = Number(process.env["UMPIRE_TEST_RUNS"] ?? 12)
+const runsPerOperation = Number(process.env["UMPIRE_TEST_RUNS"] ?? 6)
 /** Inputs that succeed are rare for some operations: until one is met, that many times as many are tried. */
-const roundsMax = 8
+const roundsMax = 16
 const seedOfRuns = 20261
 
 let platform: Platform

@@ -58,12 +58,15 @@ afterAll(async () => {
   rmSync(dataDirectory, { recursive: true, force: true })
 })
 
+/** Of one job, beside all other tests. */
+const teachMs = 300_000
+
 async function ended(started: SetJob): Promise<SetJob> {
   let job = started
   await expect
     .poll(
       async () => (job = await client.getQuestionSetJob({ params: { ...at, job_id: started.id } })).state,
-      { interval: 200 },
+      { interval: 200, timeout: teachMs },
     )
     .not.toMatch(/queued|running/)
   return job
@@ -78,7 +81,7 @@ const decide = async (model: string, input: string): Promise<{ choice: string; p
   return { choice: answer?.choice ?? "", probability: answer?.probabilities[0]?.probability ?? NaN }
 }
 
-test("teaching makes a version that answers what the examples show", async () => {
+test("teaching makes a version that answers what the examples show", { timeout: 2 * teachMs }, async () => {
   const job = await ended(await client.teachQuestionSet({ params: at, body: {} }))
   expect(job.error).toBeNull()
   const { version, questions } = job.result as TeachResult
@@ -140,7 +143,7 @@ test("every text is recorded as a request of its own and charged", async () => {
     .toContain("teach")
 })
 
-test("frozen cases are checked, and publishing checks them too", async () => {
+test("frozen cases are checked, and publishing checks them too", { timeout: 2 * teachMs }, async () => {
   const cases = [
     { input: "Sun and clouds over Lisbon.", expected: { colour: "A7" } },
     { input: "Refund the invoice, please.", expected: { colour: "C9" } },
@@ -160,7 +163,7 @@ test("frozen cases are checked, and publishing checks them too", async () => {
   expect(checked.result).toMatchObject({ version: 2, against: 1, failed: 1 })
 })
 
-test("two versions are compared over cases and examples", async () => {
+test("two versions are compared over cases and examples", { timeout: 2 * teachMs }, async () => {
   const job = await ended(await client.runQuestionSetComparison({ params: at, body: { from: "1", to: "2" } }))
   const { texts, questions, flips } = job.result as CompareResult
   expect(texts).toBe(92)
@@ -173,7 +176,7 @@ test("two versions are compared over cases and examples", async () => {
   expect(flips.length).toBeLessThanOrEqual(100)
 })
 
-test("a job that waits or runs is cancelled", async () => {
+test("a job that waits or runs is cancelled", { timeout: 2 * teachMs }, async () => {
   // Texts that were not read before, and longer and more of them than are read before it is told to stop, even if we pause.
   const words = "and so on ".repeat(80)
   const more = Array.from({ length: 900 }, (_, n) => ({
@@ -191,15 +194,19 @@ test("a job that waits or runs is cancelled", async () => {
   expect((await client.listQuestionSetVersions({ params: at })).data[0]?.version).toBe(latest)
 })
 
-test("a set is taught after a restart, and a job that the restart interrupted goes on", async () => {
-  const before = await decide("set:codes@2", "Rain over Porto.")
-  const started = await client.teachQuestionSet({ params: at, body: { questions: ["urgent"] } })
-  await server.stop()
-  server = await startServer({ dataDirectory })
-  connect()
-  expect(await decide("set:codes@2", "Rain over Porto.")).toEqual(before)
-  expect((await ended(started)).state).toBe("succeeded")
-})
+test(
+  "a set is taught after a restart, and a job that the restart interrupted goes on",
+  { timeout: 2 * teachMs },
+  async () => {
+    const before = await decide("set:codes@2", "Rain over Porto.")
+    const started = await client.teachQuestionSet({ params: at, body: { questions: ["urgent"] } })
+    await server.stop()
+    server = await startServer({ dataDirectory })
+    connect()
+    expect(await decide("set:codes@2", "Rain over Porto.")).toEqual(before)
+    expect((await ended(started)).state).toBe("succeeded")
+  },
+)
 
 test("what cannot be taught is said", async () => {
   const one = { ...at, set_id: "few" }
