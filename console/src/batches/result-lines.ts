@@ -1,6 +1,7 @@
 /** The lines of a batch's output and error files, and their answers as people read them. */
 import type { DecisionAnswer } from "../../../src/contract/decisions.ts"
 import { costHeader } from "../../../src/contract/endpoint.ts"
+import { languageHeader } from "../../../src/contract/language.ts"
 import { type BatchPath, sequenceOfLine } from "../../../src/contract/openai/batches.ts"
 import { abstainedHeader, setHeader } from "../../../src/contract/question-sets/sets.ts"
 import type { SystemOneAnswer } from "../../../src/contract/systemone.ts"
@@ -23,6 +24,8 @@ export interface ResultLine {
   readonly error: LineError | null
   /** What it took; null of files that do not say. */
   readonly took: { readonly costUsd: number; readonly latencyMs: number } | null
+  /** Of its text; null of files that do not say. */
+  readonly language: string | null
 }
 
 /** As the server writes them. */
@@ -45,7 +48,7 @@ export function readResultLines(text: string): ResultLine[] {
 }
 
 function readLine({ custom_id: customId, response, error }: WireLine): ResultLine {
-  const none = { customId, sequenceId: null, body: null, abstained: null, took: null }
+  const none = { customId, sequenceId: null, body: null, abstained: null, took: null, language: null }
   if (!response) return { ...none, error: { ...(error ?? unknownError), requestId: null } }
   const { request_id: requestId, body, headers, latency_ms: latencyMs } = response
   if (response.status_code > okMax) return { ...none, error: { ...refusalOf(body), requestId } }
@@ -58,6 +61,7 @@ function readLine({ custom_id: customId, response, error }: WireLine): ResultLin
     abstained: abstainedOf(headers),
     error: null,
     took,
+    language: headers?.[languageHeader] ?? null,
   }
 }
 

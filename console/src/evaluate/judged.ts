@@ -28,14 +28,14 @@ export function judgeRows(sheet: Sheet, lines: readonly ResultLine[]): JudgedRow
   if (!labelling || !asked) return null
   const labelOf = labelReader(sheet, labelling.column, labelling.folded)
   let unknown = 0
-  const rows = lines.flatMap(({ customId, body, sequenceId }): JudgedRow[] => {
+  const rows = lines.flatMap(({ customId, body, sequenceId, language }): JudgedRow[] => {
     const index = rowOfLine(customId)
     const row = index === null ? undefined : sheet.rows[index]
     const given = (body?.["answers"] as readonly DecisionAnswer[] | undefined)?.[labelling.question]
     const answer = given ? fromDecision(given) : null
     if (index === null || !row || !answer) return []
     const judged = judge(asked, labelling, labelOf(row), answer)
-    if (judged) return [{ ...judged, index, evidence: row[evidence] ?? "", sequenceId }]
+    if (judged) return [{ ...judged, language, index, evidence: row[evidence] ?? "", sequenceId }]
     unknown++
     return []
   })

@@ -80,6 +80,7 @@ const line = (index: number, probability: number) => ({
   abstained: null,
   error: null,
   took: null,
+  language: "en",
 })
 
 test("what was run is read back from its file, judged, and can be run again", () => {

@@ -12,6 +12,7 @@ import { measureWords } from "../parts/measure-words.ts"
 import { Empty, Notice, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { saveCsv } from "../tables/save-file.ts"
+import { ByLanguage } from "./by-language.tsx"
 import { type JudgedRow, atThreshold } from "./judged.ts"
 import { Confusion, Reliability } from "./result-charts.tsx"
 import { SaveExamples, type SavedExamples } from "./save-examples.tsx"
@@ -57,6 +58,7 @@ export function Results({
           <Reliability bins={found.reliability} />
         </Panel>
       </div>
+      <ByLanguage rows={rows} />
       <Threshold rows={rows} predicate={isPredicate} />
       <Mistakes
         sheet={sheet}

@@ -1,10 +1,12 @@
 /** Every filter of the request log in one form. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
+import { languageTags } from "../../../src/contract/language.ts"
 import type { SequenceDetail } from "../../../src/contract/sequences.ts"
 import { TagFilter } from "../../../src/contract/tags.ts"
 import { FormDialog } from "../parts/dialog.tsx"
 import { SelectField, TextField } from "../parts/field.tsx"
+import { languageName } from "../parts/format.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { type LogFilter, type LogView, logFilters, tagsOfText } from "./log-view.ts"
 import { endpointName } from "./request-table.tsx"
@@ -100,6 +102,10 @@ export function FilterDialog({
         {choose("question_set_id", named(names.sets))}
         {type("question_set_version", { placeholder: "any" })}
         {choose("verdict", plain(["answered", "abstained"]))}
+        {choose(
+          "language",
+          languageTags.map((value) => ({ value, label: languageName(value) })),
+        )}
         {type("region", { offers: seen((row) => row.region) })}
         {type("latency_ms_min", { placeholder: "0" })}
         {type("latency_ms_max", { placeholder: "any" })}

@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query"
 import { Link, getRouteApi, useNavigate, useRouter } from "@tanstack/react-router"
 import { type ReactNode, useEffect } from "react"
+import { unknownLanguage } from "../../../src/contract/language.ts"
 import type { SequenceDetail } from "../../../src/contract/sequences.ts"
 import { ClientError, api } from "../api.ts"
 import { contentFollowsMsMax, contentMayFollow, isContentKept } from "../content/content-follows.ts"
@@ -10,7 +11,7 @@ import { KeptContentPanel } from "../content/kept-content.tsx"
 import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { count, instant } from "../parts/format.ts"
+import { count, instant, languageName } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Empty, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { useOrganization, useTabStorage } from "../session.ts"
@@ -252,6 +253,15 @@ function Facts({ sequence }: { sequence: SequenceDetail }): ReactNode {
           questions
             ? `${count(questions)} asked${abstained === null ? "" : `, ${count(abstained)} abstained`}`
             : null,
+        ],
+        [
+          "Language",
+          sequence.language === unknownLanguage ? null : (
+            <>
+              {languageName(sequence.language)}{" "}
+              <Alike filter="language" value={sequence.language} of="in this language" />
+            </>
+          ),
         ],
         ["Stop reason", sequence.stop_reason],
         ["Tools called", sequence.tool_calls.join(", ")],

@@ -53,7 +53,14 @@ const verdicts: Record<Drift["verdict"], { readonly tone: Tone; readonly words: 
   too_few_rows: { tone: "plain", words: "Too few answers for drift" },
 }
 
-function DriftBadge({ drift }: { drift: Drift }): ReactNode {
+export function DriftBadge({
+  drift,
+  of = "answer",
+}: {
+  drift: Drift
+  /** What was counted. */
+  of?: "answer" | "text"
+}): ReactNode {
   const { tone, words } = verdicts[drift.verdict]
   return (
     <span className="number flex flex-wrap items-center gap-x-3 gap-y-1 text-xs">
@@ -71,7 +78,7 @@ function DriftBadge({ drift }: { drift: Drift }): ReactNode {
         </span>
       )}
       <span className="text-soft">
-        {plural(drift.rows, "answer")} against {count(drift.reference_rows)}
+        {plural(drift.rows, of)} against {count(drift.reference_rows)}
       </span>
       <Badge tone={tone}>{words}</Badge>
     </span>

@@ -9,6 +9,7 @@ import { Segments, SelectField, TextField } from "../parts/field.tsx"
 import { day, moment, plural } from "../parts/format.ts"
 import { Empty, Loaded, Notice } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
+import { LanguagesPanel } from "./monitored-languages.tsx"
 import { MonitoredPanel } from "./monitored-question.tsx"
 import {
   type MonitoringChoice,
@@ -148,6 +149,7 @@ function Questions({ set, data }: { set: QuestionSet; data: QuestionSetMonitorin
           bucket={data.bucket}
         />
       ))}
+      <LanguagesPanel monitored={data.languages} />
     </>
   )
 }
