@@ -7,14 +7,20 @@ const include = ["src/**/*.test.ts", "packages/**/*.test.ts", "test/**/*.test.ts
 const exclude = ["**/*.long.test.ts", "**/node_modules/**"]
 
 /**
- * Tests that start no process and leave nothing behind in theirs share the processes that run them: the modules that most of
- * them need are evaluated once, which is up to half of what such a file takes.
+ * Tests that change the process they run in or measure it, load native engines into it, or take long, have one of their own. The
+ * others share processes: what most of them need is evaluated once, which is about half of what such a file takes.
  */
-const sharing = [
-  "console/src/**/*.test.ts",
-  "src/{base,contract,control,gateway,main,scoring}/**/*.test.ts",
-  "test/platform-{errors,organization,sessions,sso}.test.ts",
-  "test/{alerts,billing,identity-providers,webhooks}.test.ts",
+const alone = [
+  "src/cli/{gpu,run-until-stopped,stop-signal,systemd-unit}.test.ts",
+  "src/engine/{engine-client,engine-service}.test.ts",
+  "src/engine/encoder/{graph,model-parts}.test.ts",
+  "src/engine/generate/{local-engine,scoring}.test.ts",
+  "src/store/{cluster-dump,directory-lock,pglite,postgres,sql}.test.ts",
+  "src/store/events/**/*.test.ts",
+  "test/{analytics,console,encoder,engine,inference,label,minilm,model,settings}*.test.ts",
+  "test/{abuse,backup,batch-gateways,chaos,chart-run,content-kill,docs-examples,end-with-npm}.test.ts",
+  "test/{library,newer-node,openapi-contract,overload,overshoot,package,peer,platform-access}.test.ts",
+  "test/{schema-drawing,sql-decide,start,upgrade}.test.ts",
 ]
 
 const resolve = { alias: { "fast-check": join(import.meta.dirname, "test", "seeded-fast-check.ts") } }
@@ -50,8 +56,8 @@ export default defineConfig({
   test: {
     ...base.test,
     projects: [
-      project("own process", { include, exclude: [...exclude, ...sharing] }),
-      project("shared process", { include: sharing, exclude, isolate: false }),
+      project("own process", { include: alone, exclude }),
+      project("shared process", { include, exclude: [...exclude, ...alone], isolate: false }),
     ],
   },
 })
