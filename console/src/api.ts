@@ -5,6 +5,7 @@ import { type Client, ClientError, createClient } from "../../src/contract/clien
 import { csrfHeaders, watchedFetch } from "./connection.ts"
 import { withIdempotencyKeys } from "./idempotency.ts"
 import { problemWords, problemsOf } from "./parts/refusal-words.ts"
+import { t } from "./i18n/translate.ts"
 
 export { ClientError }
 
@@ -28,7 +29,7 @@ export function createQueries(): QueryClient {
 /** Any failure as a sentence for the person who caused it. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof ClientError) return withDetails(error)
-  if (error instanceof DOMException && error.name === "AbortError") return "Cancelled."
+  if (error instanceof DOMException && error.name === "AbortError") return t("Cancelled.")
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -1,5 +1,6 @@
 /** Knows whether the server answers, and whether the session still stands; every request of the page passes through here. */
 import { useSyncExternalStore } from "react"
+import { t } from "./i18n/translate.ts"
 
 /** Shows the server that a write comes from this page: another site cannot send it. */
 export const csrfHeaders = { "x-umpire-csrf": "1" }
@@ -11,7 +12,7 @@ interface Connection {
 
 /** The request did not arrive, or its answer did not. */
 class Unreachable extends Error {
-  override readonly name = "Unreachable"
+  override readonly name = t("Unreachable")
 }
 
 const retryMsMin = 500
@@ -47,7 +48,7 @@ export const watchedFetch: typeof fetch = async (input, init) => {
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error
     lost()
-    throw new Unreachable("Umpire is not answering. Try again in a moment.", { cause: error })
+    throw new Unreachable(t("Umpire is not answering. Try again in a moment."), { cause: error })
   }
   if (response.status === 401 && state.session === "open") change({ session: "ended" })
   return response

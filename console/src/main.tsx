@@ -1,21 +1,7 @@
-/** The entry of the console: mounts the router on the page. */
+/** The entry of the console: first its language, then all that has texts. */
 import "../../src/contract/zod-without-eval.ts"
-import { QueryClientProvider } from "@tanstack/react-query"
-import { RouterProvider } from "@tanstack/react-router"
-import { StrictMode } from "react"
-import { createRoot } from "react-dom/client"
-import { createQueries } from "./api.ts"
-import { createConsoleRouter } from "./router.tsx"
+import { loadLanguage } from "./i18n/language.ts"
 import "./styles.css"
 
-const root = document.getElementById("root")
-if (root) {
-  const queries = createQueries()
-  createRoot(root).render(
-    <StrictMode>
-      <QueryClientProvider client={queries}>
-        <RouterProvider router={createConsoleRouter(queries)} />
-      </QueryClientProvider>
-    </StrictMode>,
-  )
-}
+await loadLanguage()
+await import("./app.tsx")

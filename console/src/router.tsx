@@ -21,6 +21,7 @@ import { type PageRequest, readPageRequest } from "./shell/open-request.ts"
 import { OrganizationPageMissing, PageError, PageMissing } from "./shell/page-error.tsx"
 import { Loading } from "./parts/page.tsx"
 import { readSetSearch } from "./sets/set-tabs.ts"
+import { t } from "./i18n/translate.ts"
 
 interface Context {
   readonly queries: QueryClient
@@ -323,7 +324,7 @@ export function createConsoleRouter(queries: QueryClient) {
     routeTree: tree,
     context: { queries },
     defaultPreload: "intent",
-    defaultPendingComponent: () => <Loading what="the page" />,
+    defaultPendingComponent: () => <Loading label={t("Loading the page")} />,
     defaultErrorComponent: PageError,
     defaultNotFoundComponent: PageMissing,
   })

@@ -8,6 +8,7 @@ import { type Permission, isOwner, permissionsOfRole } from "../../src/contract/
 import { ClientError, api } from "./api.ts"
 import { sessionClosed, sessionOpened } from "./connection.ts"
 import { type BrowserStorage, browserStorage, clearBrowserStorage } from "./parts/storage.ts"
+import { t } from "./i18n/translate.ts"
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
@@ -46,7 +47,7 @@ export function useOrganization(): OrganizationItem {
   const { orgId } = useParams({ strict: false })
   const { data } = useSuspenseQuery(organizationsQuery)
   const found = data.find(({ id }) => id === orgId)
-  if (!found) throw new Error("This organization does not exist, or you are not a member of it.")
+  if (!found) throw new Error(t("This organization does not exist, or you are not a member of it."))
   return found
 }
 

@@ -14,6 +14,7 @@ import { RaisedAlerts } from "./raised-alerts.tsx"
 import { RuleDialog } from "./rule-dialog.tsx"
 import { Rules } from "./rules.tsx"
 import { Webhooks } from "./webhooks.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function AlertsPage(): ReactNode {
   const { id: org_id } = useOrganization()
@@ -36,13 +37,15 @@ export function AlertsPage(): ReactNode {
     void navigate({ to: ".", search: id === null ? {} : { webhook: id }, resetScroll: false })
   const create = (
     <Button kind="loud" icon="plus" onClick={() => setCreating({ setId: null })}>
-      Create rule
+      {t("Create rule")}
     </Button>
   )
   return (
     <Page
-      title="Alerts"
-      about="Rules are evaluated every 15 seconds. When one starts or stops firing, its webhooks are called and its e-mails are sent."
+      title={t("Alerts")}
+      about={t(
+        "Rules are evaluated every 15 seconds. When one starts or stops firing, its webhooks are called and its e-mails are sent.",
+      )}
       actions={rules.data?.length ? create : null}
     >
       <Rules query={rules} webhooks={webhooks.data ?? []} create={create} />

@@ -16,11 +16,12 @@ import { useIsOwner, useOrganization } from "../session.ts"
 import { alertsKey, deliveriesKey } from "./alert-queries.ts"
 import { deliveryStates } from "./raised-alerts.tsx"
 import { webhookName } from "./rule-words.ts"
+import { t } from "../i18n/translate.ts"
 
 const filters = [
-  { value: "all", label: "All" },
-  { value: "failed", label: "Failed" },
-  { value: "pending", label: "Pending" },
+  { value: "all", label: t("All") },
+  { value: "failed", label: t("Failed") },
+  { value: "pending", label: t("Pending") },
 ] as const
 type Filter = (typeof filters)[number]["value"]
 
@@ -48,21 +49,21 @@ export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: ()
   )
   return (
     <Panel
-      title={`Deliveries to ${webhookName(webhook)}`}
+      title={t("Deliveries to {webhookName}", { webhookName: webhookName(webhook) })}
       actions={
         <div className="flex items-center gap-2">
-          <Segments label="Show" value={filter} options={filters} onChange={setFilter} />
-          <Button small kind="bare" icon="cross" aria-label="Close the deliveries" onClick={onClose} />
+          <Segments label={t("Show")} value={filter} options={filters} onChange={setFilter} />
+          <Button small kind="bare" icon="cross" aria-label={t("Close the deliveries")} onClick={onClose} />
         </div>
       }
     >
       <div className="flex flex-col gap-3">
         <ErrorNotice error={resend.error} />
-        <Loaded query={deliveries} what="deliveries">
+        <Loaded query={deliveries} label={t("Loading deliveries")}>
           {(rows) =>
             rows.length === 0 ? (
-              <Empty icon="send" title={filter === "all" ? "Nothing was sent yet" : "None of these"}>
-                {filter === "all" ? "Send a test from the webhook’s menu to see how it answers." : null}
+              <Empty icon="send" title={filter === "all" ? t("Nothing was sent yet") : t("None of these")}>
+                {filter === "all" ? t("Send a test from the webhook’s menu to see how it answers.") : null}
               </Empty>
             ) : (
               <DeliveryTable rows={rows} onResend={resend.mutate} onOpen={setOpened} />
@@ -88,12 +89,12 @@ function DeliveryTable({
   const owner = useIsOwner()
   return (
     <Table
-      label="Deliveries"
+      label={t("Deliveries")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Event",
+          name: t("Event"),
           cell: (one) => (
             <>
               <span className="font-medium">{one.type}</span>
@@ -101,14 +102,14 @@ function DeliveryTable({
             </>
           ),
         },
-        { name: "Result", cell: (one) => <Result delivery={one} /> },
+        { name: t("Result"), cell: (one) => <Result delivery={one} /> },
         {
-          name: "Attempts",
+          name: t("Attempts"),
           align: "right",
           cell: (one) => <span className="number">{count(one.attempts)}</span>,
         },
         {
-          name: "Took",
+          name: t("Took"),
           align: "right",
           cell: (one) => (
             <span className="number whitespace-nowrap">
@@ -116,22 +117,26 @@ function DeliveryTable({
             </span>
           ),
         },
-        { name: "When", cell: (one) => <When delivery={one} /> },
+        { name: t("When"), cell: (one) => <When delivery={one} /> },
         {
-          name: "Actions",
+          name: t("Actions"),
           cell: (one) => (
             <span className="flex gap-2 max-md:flex-wrap max-md:justify-end">
-              <Button small aria-label={`Show ${one.event_id}`} onClick={() => onOpen(one)}>
-                Show
+              <Button
+                small
+                aria-label={t("Show {eventId}", { eventId: one.event_id })}
+                onClick={() => onOpen(one)}
+              >
+                {t("Show")}
               </Button>
               {owner ? (
                 <Button
                   small
                   icon="turn"
-                  aria-label={`Send again ${one.event_id}`}
+                  aria-label={t("Send again {eventId}", { eventId: one.event_id })}
                   onClick={() => onResend(one)}
                 >
-                  Send again
+                  {t("Send again")}
                 </Button>
               ) : null}
             </span>
@@ -172,8 +177,8 @@ function When({ delivery }: { delivery: WebhookDeliveryItem }): ReactNode {
 const minuteMs = 60_000
 
 function nextAttempt(inMs: number, at: string): string {
-  if (inMs <= 0) return "Being sent"
-  return inMs < minuteMs ? "Next attempt within a minute" : `Next attempt ${ago(at)}`
+  if (inMs <= 0) return t("Being sent")
+  return inMs < minuteMs ? t("Next attempt within a minute") : t("Next attempt {at}", { at: ago(at) })
 }
 
 function DeliveryDialog({
@@ -192,22 +197,24 @@ function DeliveryDialog({
     queryFn: async () => await api.getWebhookDelivery({ params }),
   })
   return (
-    <Dialog title="What is sent" onClose={onClose} wide>
-      <Loaded query={query} what="the delivery">
+    <Dialog title={t("What is sent")} onClose={onClose} wide>
+      <Loaded query={query} label={t("Loading the delivery")}>
         {({ body, event_id }) => (
           <div className="flex flex-col gap-3">
             <p className="text-soft text-sm">
-              The id {event_id} is the same in every attempt, so a receiver can tell a repetition.
+              {t("The id {eventId} is the same in every attempt, so a receiver can tell a repetition.", {
+                eventId: event_id,
+              })}
             </p>
             <pre
-              aria-label="Body"
+              aria-label={t("Body")}
               tabIndex={0}
               className="bg-sunken max-h-96 overflow-auto rounded-lg p-3 font-mono text-xs whitespace-pre-wrap wrap-anywhere"
             >
               {indented(body)}
             </pre>
             <div className="flex justify-end">
-              <CopyButton text={body} label="Copy the body" />
+              <CopyButton text={body} label={t("Copy the body")} />
             </div>
           </div>
         )}

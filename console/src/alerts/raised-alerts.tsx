@@ -10,12 +10,13 @@ import { Table } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
 import { alertsKey, refreshMs } from "./alert-queries.ts"
 import { webhookName } from "./rule-words.ts"
+import { t } from "../i18n/translate.ts"
 
 export const deliveryStates: Record<DeliveryState, { readonly tone: Tone; readonly words: string }> = {
-  pending: { tone: "info", words: "Pending" },
-  succeeded: { tone: "good", words: "Delivered" },
-  failed: { tone: "bad", words: "Failed" },
-  cancelled: { tone: "plain", words: "Cancelled" },
+  pending: { tone: "info", words: t("Pending") },
+  succeeded: { tone: "good", words: t("Delivered") },
+  failed: { tone: "bad", words: t("Failed") },
+  cancelled: { tone: "plain", words: t("Cancelled") },
 }
 
 export function RaisedAlerts({ webhooks }: { webhooks: readonly Webhook[] }): ReactNode {
@@ -26,14 +27,14 @@ export function RaisedAlerts({ webhooks }: { webhooks: readonly Webhook[] }): Re
     { refetchInterval: refreshMs },
   )
   return (
-    <section className="flex flex-col gap-3" aria-label="Raised alerts">
-      <h2 className="text-sm font-semibold">Raised alerts</h2>
-      <Loaded query={alerts} what="alerts">
+    <section className="flex flex-col gap-3" aria-label={t("Raised alerts")}>
+      <h2 className="text-sm font-semibold">{t("Raised alerts")}</h2>
+      <Loaded query={alerts} label={t("Loading alerts")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="check" title="No alerts yet">
-                When a rule begins or stops firing, it is listed here for 400 days.
+              <Empty icon="check" title={t("No alerts yet")}>
+                {t("When a rule begins or stops firing, it is listed here for 400 days.")}
               </Empty>
             </div>
           ) : (
@@ -53,12 +54,12 @@ function AlertTable({ rows, webhooks }: { rows: readonly Alert[]; webhooks: read
   }
   return (
     <Table
-      label="Raised alerts"
+      label={t("Raised alerts")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Alert",
+          name: t("Alert"),
           cell: ({ rule_name, detail }) => (
             <>
               <span className="font-medium">{rule_name}</span>
@@ -67,12 +68,16 @@ function AlertTable({ rows, webhooks }: { rows: readonly Alert[]; webhooks: read
           ),
         },
         {
-          name: "Change",
+          name: t("Change"),
           cell: ({ state }) =>
-            state === "firing" ? <Badge tone="bad">Firing</Badge> : <Badge tone="good">Resolved</Badge>,
+            state === "firing" ? (
+              <Badge tone="bad">{t("Firing")}</Badge>
+            ) : (
+              <Badge tone="good">{t("Resolved")}</Badge>
+            ),
         },
         {
-          name: "When",
+          name: t("When"),
           cell: ({ at }) => (
             <span className="whitespace-nowrap" title={moment(at)}>
               {ago(at)}
@@ -80,10 +85,10 @@ function AlertTable({ rows, webhooks }: { rows: readonly Alert[]; webhooks: read
           ),
         },
         {
-          name: "Notified",
+          name: t("Notified"),
           cell: ({ deliveries }) =>
             deliveries.length === 0 ? (
-              <span className="text-soft">No one</span>
+              <span className="text-soft">{t("No one")}</span>
             ) : (
               <ul className="flex flex-col gap-1">
                 {deliveries.map(({ id, channel, target, state, error }) => (

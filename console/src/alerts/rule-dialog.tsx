@@ -30,6 +30,8 @@ import {
   withKind,
 } from "./rule-draft.ts"
 import { kindNames, ruleSentence, webhookName } from "./rule-words.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function RuleDialog({
   rule,
@@ -63,25 +65,28 @@ export function RuleDialog({
   )
   return (
     <FormDialog
-      title={rule ? `Edit ${rule.name}` : "Create an alert rule"}
-      submit={rule ? "Save" : "Create rule"}
+      title={rule ? t("Edit {name}", { name: rule.name }) : t("Create an alert rule")}
+      submit={rule ? t("Save") : t("Create rule")}
       write={write}
       onClose={onClose}
       ready={isComplete(draft)}
     >
       {managed ? (
         <Notice tone="info">
-          When it fires follows the spend controls in{" "}
-          <Link to="/o/$orgId/billing" params={{ orgId: org_id }} search={{}} className="underline">
-            Billing
-          </Link>
-          . Here you choose who is notified.
+          <T
+            text="When it fires follows the spend controls in <a>Billing</a>. Here you choose who is notified."
+            a={(children) => (
+              <Link to="/o/$orgId/billing" params={{ orgId: org_id }} search={{}} className="underline">
+                {children}
+              </Link>
+            )}
+          />
         </Notice>
       ) : (
         <>
           {rule ? null : (
             <SelectField
-              label="What to watch"
+              label={t("What to watch")}
               value={draft.kind}
               options={(options?.kinds ?? [{ kind: draft.kind }]).map(({ kind }) => ({
                 value: kind,
@@ -92,9 +97,9 @@ export function RuleDialog({
           )}
           <TargetFields draft={draft} onChange={(target) => change({ target })} />
           <Terms draft={draft} onChange={change} />
-          {isComplete(draft) ? <Notice tone="plain">Fires when {sentence}.</Notice> : null}
+          {isComplete(draft) ? <Notice tone="plain">{sentence}</Notice> : null}
           <TextField
-            label="Name"
+            label={t("Name")}
             maxLength={200}
             placeholder={kindNames[draft.kind]}
             value={draft.name}
@@ -151,7 +156,7 @@ function Terms({
       />
       {windowMinutes ? (
         <SelectField
-          label="Within"
+          label={t("Within")}
           value={String(draft.windowMinutes)}
           options={windowOptions(draft)}
           onChange={(event) => onChange({ windowMinutes: Number(event.target.value) })}
@@ -211,20 +216,24 @@ function SetFields({
   return (
     <>
       <SelectField
-        label="Question set"
+        label={t("Question set")}
         required
         value={question_set_id}
         options={[
-          { value: "", label: sets.length === 0 ? "No question sets yet" : "Choose a set", disabled: true },
+          {
+            value: "",
+            label: sets.length === 0 ? t("No question sets yet") : t("Choose a set"),
+            disabled: true,
+          },
           ...sets.map(({ id, name }) => ({ value: id, label: name })),
         ]}
         onChange={(event) => onSet(event.target.value)}
       />
       <SelectField
-        label="Question"
+        label={t("Question")}
         value={question}
         options={[
-          { value: "", label: "Any of them" },
+          { value: "", label: t("Any of them") },
           ...questions.map((name) => ({ value: name, label: name })),
         ]}
         onChange={(event) => onQuestion(event.target.value)}
@@ -245,9 +254,12 @@ function ModelField({
   const skus = new Set([...models.map(({ model_sku }) => model_sku), ...(value ? [value] : [])])
   return (
     <SelectField
-      label="Model"
+      label={t("Model")}
       value={value}
-      options={[{ value: "", label: "All models" }, ...[...skus].map((sku) => ({ value: sku, label: sku }))]}
+      options={[
+        { value: "", label: t("All models") },
+        ...[...skus].map((sku) => ({ value: sku, label: sku })),
+      ]}
       onChange={(event) => onChange(event.target.value)}
     />
   )
@@ -264,10 +276,10 @@ function KeyField({
   const missing = value && !keys.some(({ id }) => id === value) ? [{ value, label: value }] : []
   return (
     <SelectField
-      label="API key"
+      label={t("API key")}
       value={value}
       options={[
-        { value: "", label: "All keys" },
+        { value: "", label: t("All keys") },
         ...keys.map(({ id, name }) => ({ value: id, label: name })),
         ...missing,
       ]}
@@ -290,7 +302,7 @@ function Recipients({
   const { webhookIds, emails } = draft
   return (
     <fieldset className="flex flex-col gap-3">
-      <legend className="label mb-1.5">Notify</legend>
+      <legend className="label mb-1.5">{t("Notify")}</legend>
       {webhooks.map(({ id, url, description }) => (
         <CheckField
           key={id}
@@ -306,12 +318,12 @@ function Recipients({
       ))}
       {options?.email.enabled || emails !== "" ? (
         <TextField
-          label="E-mail addresses"
+          label={t("E-mail addresses")}
           placeholder="ada@example.com, oncall@example.com"
           hint={
             options?.email.recipients === "members"
-              ? "Separated by commas. Only members of this organization can be notified."
-              : "Separated by commas."
+              ? t("Separated by commas. Only members of this organization can be notified.")
+              : t("Separated by commas.")
           }
           value={emails}
           onChange={(event) => onChange({ emails: event.target.value })}
@@ -319,12 +331,12 @@ function Recipients({
       ) : null}
       {options && !options.email.enabled ? (
         <p className="text-soft text-xs">
-          E-mail is off: the operator has not configured a mail server (email.smtp_host).
+          {t("E-mail is off: the operator has not configured a mail server (email.smtp_host).")}
         </p>
       ) : null}
       {channelsOf(draft).length === 0 ? (
         <p className="text-soft text-xs">
-          Without a webhook or address the alert is only listed on this page.
+          {t("Without a webhook or address the alert is only listed on this page.")}
         </p>
       ) : null}
     </fieldset>

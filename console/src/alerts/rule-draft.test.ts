@@ -69,5 +69,5 @@ test.each([
   ],
   [{ kind: "key_expiring", threshold: 1 }, "an API key expires within 1 day"],
 ] as const)("%j is said in a sentence", (terms, sentence) => {
-  expect(ruleSentence({ window_minutes: null, target: {}, ...terms }, names)).toBe(sentence)
+  expect(ruleSentence({ window_minutes: null, target: {}, ...terms }, names)).toBe(`Fires when ${sentence}.`)
 })

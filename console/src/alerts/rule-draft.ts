@@ -9,6 +9,7 @@ import type {
 import { alertKindSettings } from "../../../src/contract/alerts/rules.ts"
 import { type NumberBounds, type NumberKind, numberText, readNumber } from "../parts/typed-number.ts"
 import { windowWords } from "./rule-words.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface RuleDraft {
   readonly kind: AlertKind
@@ -32,11 +33,11 @@ const numberKinds = {
 } as const satisfies Record<string, NumberKind>
 
 export const unitNames = {
-  cents: "Threshold, $",
-  share: "Threshold, %",
-  ms: "Threshold, milliseconds",
-  psi: "Threshold, PSI",
-  days: "Days before it expires",
+  cents: t("Threshold, $"),
+  share: t("Threshold, %"),
+  ms: t("Threshold, milliseconds"),
+  psi: t("Threshold, PSI"),
+  days: t("Days before it expires"),
 } as const
 
 export function newDraft(kind: AlertKind, email: string | null): RuleDraft {

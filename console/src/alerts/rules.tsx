@@ -6,7 +6,7 @@ import type { Webhook } from "../../../src/contract/alerts/webhooks.ts"
 import { api, useWrite } from "../api.ts"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { ago, moment, plural } from "../parts/format.ts"
+import { ago, moment } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { MoreButton, type Pages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, type Tone } from "../parts/page.tsx"
@@ -16,6 +16,8 @@ import { useShown } from "../shell/open-request.ts"
 import { alertsKey, useTargets } from "./alert-queries.ts"
 import { RuleDialog } from "./rule-dialog.tsx"
 import { ruleSentence, webhookName } from "./rule-words.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 type Open = { readonly kind: "edit" | "delete"; readonly rule: AlertRule }
 
@@ -38,16 +40,17 @@ export function Rules({
     [alertsKey(org_id)],
   )
   return (
-    <section className="flex flex-col gap-3" aria-label="Rules">
-      <h2 className="text-sm font-semibold">Rules</h2>
+    <section className="flex flex-col gap-3" aria-label={t("Rules")}>
+      <h2 className="text-sm font-semibold">{t("Rules")}</h2>
       <ErrorNotice error={enable.error} />
-      <Loaded query={rules} what="alert rules">
+      <Loaded query={rules} label={t("Loading alert rules")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="bell" title="No alert rules yet" action={create}>
-                Get notified when credit runs low, requests fail or slow down, a key is about to expire, or a
-                set’s answers change.
+              <Empty icon="bell" title={t("No alert rules yet")} action={create}>
+                {t(
+                  "Get notified when credit runs low, requests fail or slow down, a key is about to expire, or a set’s answers change.",
+                )}
               </Empty>
             </div>
           ) : (
@@ -78,52 +81,55 @@ function RuleTable({
   const shown = useShown()
   return (
     <Table
-      label="Alert rules"
+      label={t("Alert rules")}
       rows={rows}
       rowKey={({ id }) => id}
       isMarked={({ id }) => id === shown}
       columns={[
         {
-          name: "Rule",
+          name: t("Rule"),
           cell: (rule) => (
             <>
               <span className="font-medium">{rule.name}</span>
               <span className="text-soft block max-w-xl text-xs">
-                Fires when {ruleSentence(rule, names)}.
+                {ruleSentence(rule, names)}
                 {rule.managed_by ? (
                   <>
                     {" "}
-                    Set in{" "}
-                    <Link
-                      to="/o/$orgId/billing"
-                      params={{ orgId }}
-                      search={{}}
-                      className="text-accent underline"
-                    >
-                      Billing
-                    </Link>
-                    .
+                    <T
+                      text="Set in <a>Billing</a>."
+                      a={(children) => (
+                        <Link
+                          to="/o/$orgId/billing"
+                          params={{ orgId }}
+                          search={{}}
+                          className="text-accent underline"
+                        >
+                          {children}
+                        </Link>
+                      )}
+                    />
                   </>
                 ) : null}
               </span>
             </>
           ),
         },
-        { name: "State", long: true, cell: (rule) => <State rule={rule} /> },
-        { name: "Notifies", cell: ({ channels }) => <Channels channels={channels} webhooks={webhooks} /> },
+        { name: t("State"), long: true, cell: (rule) => <State rule={rule} /> },
+        { name: t("Notifies"), cell: ({ channels }) => <Channels channels={channels} webhooks={webhooks} /> },
         actionsColumn(true, (rule: AlertRule) => (
           <ActionsMenu of={rule.name}>
             <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", rule })}>
-              {rule.managed_by ? "Choose who is notified" : "Edit"}
+              {rule.managed_by ? t("Choose who is notified") : t("Edit")}
             </MenuItem>
             <MenuItem icon={rule.enabled ? "stop" : "play"} onSelect={() => onEnable(rule)}>
-              {rule.enabled ? "Disable" : "Enable"}
+              {rule.enabled ? t("Disable") : t("Enable")}
             </MenuItem>
             {rule.managed_by ? null : (
               <>
                 <MenuLine />
                 <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", rule })}>
-                  Delete
+                  {t("Delete")}
                 </MenuItem>
               </>
             )}
@@ -136,19 +142,20 @@ function RuleTable({
 
 const states: Record<AlertRule["state"], { readonly tone: Tone; readonly words: string }> = {
   ok: { tone: "good", words: "OK" },
-  firing: { tone: "bad", words: "Firing" },
-  unknown: { tone: "plain", words: "Nothing to evaluate" },
+  firing: { tone: "bad", words: t("Firing") },
+  unknown: { tone: "plain", words: t("Nothing to evaluate") },
 }
 
 function State({ rule }: { rule: AlertRule }): ReactNode {
-  if (!rule.enabled) return <Badge>Disabled</Badge>
-  if (rule.evaluated_at === null) return <Badge>Not evaluated yet</Badge>
+  if (!rule.enabled) return <Badge>{t("Disabled")}</Badge>
+  if (rule.evaluated_at === null) return <Badge>{t("Not evaluated yet")}</Badge>
   const { tone, words } = states[rule.state]
   return (
     <>
       <Badge tone={tone}>{words}</Badge>
       <span className="text-soft block text-xs" title={moment(rule.state_since)}>
-        {rule.detail ? `${rule.detail} ` : ""}Changed {ago(rule.state_since)}.
+        {rule.detail ? `${rule.detail} ` : ""}
+        {t("Changed {stateSince}.", { stateSince: ago(rule.state_since) })}
       </span>
     </>
   )
@@ -161,11 +168,11 @@ function Channels({
   channels: AlertRule["channels"]
   webhooks: readonly Webhook[]
 }): ReactNode {
-  if (channels.length === 0) return <span className="text-soft">No one</span>
+  if (channels.length === 0) return <span className="text-soft">{t("No one")}</span>
   const names = channels.map((one) => {
     if (one.type === "email") return one.address
     const webhook = webhooks.find(({ id }) => id === one.webhook_id)
-    return webhook ? webhookName(webhook) : "a webhook"
+    return webhook ? webhookName(webhook) : t("a webhook")
   })
   const [first, second, ...rest] = names
   return (
@@ -173,8 +180,9 @@ function Channels({
       <span className="block">{first}</span>
       {second ? (
         <span className="text-soft block text-xs">
-          {second}
-          {rest.length > 0 ? ` and ${plural(rest.length, "other")}` : ""}
+          {rest.length > 0
+            ? tn(rest.length, "{second} and {count} other", "{second} and {count} others", { second })
+            : second}
         </span>
       ) : null}
     </span>
@@ -185,13 +193,13 @@ function DeleteRule({ rule, onClose }: { rule: AlertRule; onClose: () => void })
   const { id: org_id } = useOrganization()
   return (
     <ConfirmDialog
-      title={`Delete ${rule.name}?`}
-      submit="Delete rule"
+      title={t("Delete {name}?", { name: rule.name })}
+      submit={t("Delete rule")}
       act={async () => await api.deleteAlertRule({ params: { org_id, rule_id: rule.id } })}
       refreshes={[alertsKey(org_id)]}
       onClose={onClose}
     >
-      It no longer fires. The alerts that it raised stay listed.
+      {t("It no longer fires. The alerts that it raised stay listed.")}
     </ConfirmDialog>
   )
 }

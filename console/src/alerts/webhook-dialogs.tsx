@@ -16,23 +16,25 @@ import { RotateDialog } from "../parts/rotate-dialog.tsx"
 import { useOrganization } from "../session.ts"
 import { alertOptionsQuery, alertsKey } from "./alert-queries.ts"
 import { webhookName } from "./rule-words.ts"
+import { t } from "../i18n/translate.ts"
 
 const eventNames: Record<WebhookEvent, string> = {
-  "alert.firing": "A rule begins to fire",
-  "alert.resolved": "A rule stops firing",
+  "alert.firing": t("A rule begins to fire"),
+  "alert.resolved": t("A rule stops firing"),
 }
 
 const formatNames: Record<WebhookFormat, string> = {
-  umpire: "Signed JSON, for a program of yours",
-  slack: "Message in Slack",
-  teams: "Message in Microsoft Teams",
+  umpire: t("Signed JSON, for a program of yours"),
+  slack: t("Message in Slack"),
+  teams: t("Message in Microsoft Teams"),
 }
 
 const formatHints: Record<WebhookFormat, string> = {
-  umpire: "The event, signed with a secret.",
-  slack: "The URL is that of an incoming webhook of Slack. Who knows it can post there.",
-  teams:
+  umpire: t("The event, signed with a secret."),
+  slack: t("The URL is that of an incoming webhook of Slack. Who knows it can post there."),
+  teams: t(
     "The URL is that of a Teams workflow that posts what a webhook receives. Who knows it can post there.",
+  ),
 }
 
 /** What chats give out says which of them it is. */
@@ -65,21 +67,21 @@ export function WebhookDialog({
   }, [alertsKey(org_id)])
   return (
     <FormDialog
-      title={webhook ? `Edit ${webhookName(webhook)}` : "Add a webhook"}
-      submit={webhook ? "Save" : "Add webhook"}
+      title={webhook ? t("Edit {webhookName}", { webhookName: webhookName(webhook) }) : t("Add a webhook")}
+      submit={webhook ? t("Save") : t("Add webhook")}
       write={write}
       onClose={onClose}
       ready={events.length > 0}
     >
       <TextField
-        label="URL"
+        label={t("URL")}
         type="url"
         required
         placeholder="https://example.com/umpire"
         hint={
           options?.webhooks.allow_private
-            ? "Also http and private addresses: the operator allows them."
-            : "https only, and no private addresses."
+            ? t("Also http and private addresses: the operator allows them.")
+            : t("https only, and no private addresses.")
         }
         value={url}
         onChange={(event) => {
@@ -88,21 +90,21 @@ export function WebhookDialog({
         }}
       />
       <SelectField
-        label="What it gets"
+        label={t("What it gets")}
         value={format}
         options={webhookFormats.map((value) => ({ value, label: formatNames[value] }))}
         hint={formatHints[format]}
         onChange={(event) => setFormat(event.target.value as WebhookFormat)}
       />
       <TextField
-        label="Description (optional)"
+        label={t("Description (optional)")}
         maxLength={200}
-        placeholder="On-call channel"
+        placeholder={t("On-call channel")}
         value={description}
         onChange={(event) => setDescription(event.target.value)}
       />
       <fieldset className="flex flex-col gap-2">
-        <legend className="label mb-1.5">Call it when</legend>
+        <legend className="label mb-1.5">{t("Call it when")}</legend>
         {webhookEvents.map((one) => (
           <CheckField
             key={one}
@@ -136,10 +138,12 @@ export function RotateWebhook({
   const params = { org_id, webhook_id: webhook.id }
   return (
     <RotateDialog
-      title={`Rotate the secret of ${webhookName(webhook)}`}
-      about="Calls are signed with a new secret. While the old one signs too, a receiver that knows either of them accepts the call."
-      now="Signs nothing from now on"
-      on="Signs too"
+      title={t("Rotate the secret of {webhookName}", { webhookName: webhookName(webhook) })}
+      about={t(
+        "Calls are signed with a new secret. While the old one signs too, a receiver that knows either of them accepts the call.",
+      )}
+      now={t("Signs nothing from now on")}
+      on={(lasts) => t("Signs too for {lasts}", { lasts })}
       rotate={async (grace_seconds) => await api.rotateWebhook({ params, body: { grace_seconds } })}
       refreshes={[alertsKey(org_id)]}
       onClose={onClose}
@@ -152,13 +156,13 @@ export function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose:
   const { id: org_id } = useOrganization()
   return (
     <ConfirmDialog
-      title={`Delete ${webhookName(webhook)}?`}
-      submit="Delete webhook"
+      title={t("Delete {webhookName}?", { webhookName: webhookName(webhook) })}
+      submit={t("Delete webhook")}
       act={async () => await api.deleteWebhook({ params: { org_id, webhook_id: webhook.id } })}
       refreshes={[alertsKey(org_id)]}
       onClose={onClose}
     >
-      What waits to be sent to it is dropped, its log is deleted, and rules no longer name it.
+      {t("What waits to be sent to it is dropped, its log is deleted, and rules no longer name it.")}
     </ConfirmDialog>
   )
 }

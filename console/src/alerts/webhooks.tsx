@@ -14,6 +14,8 @@ import { alertsKey } from "./alert-queries.ts"
 import { deliveryStates } from "./raised-alerts.tsx"
 import { webhookName } from "./rule-words.ts"
 import { DeleteWebhook, RotateWebhook, WebhookDialog } from "./webhook-dialogs.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 type Open =
   | { readonly kind: "create" }
@@ -51,23 +53,24 @@ export function Webhooks({
   )
   const create = owner ? (
     <Button icon="plus" small onClick={() => setOpen({ kind: "create" })}>
-      Add webhook
+      {t("Add webhook")}
     </Button>
   ) : null
   return (
-    <section className="flex flex-col gap-3" aria-label="Webhooks">
+    <section className="flex flex-col gap-3" aria-label={t("Webhooks")}>
       <div className="flex items-center justify-between gap-3">
-        <h2 className="text-sm font-semibold">Webhooks</h2>
+        <h2 className="text-sm font-semibold">{t("Webhooks")}</h2>
         {query.data?.length ? create : null}
       </div>
       <ErrorNotice error={sendTest.error ?? enable.error} />
-      <Loaded query={query} what="webhooks">
+      <Loaded query={query} label={t("Loading webhooks")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="send" title="No webhooks yet" action={create}>
-                A webhook is an address of yours that receives alerts as signed JSON. What it does not accept
-                is sent again for a day.
+              <Empty icon="send" title={t("No webhooks yet")} action={create}>
+                {t(
+                  "A webhook is an address of yours that receives alerts as signed JSON. What it does not accept is sent again for a day.",
+                )}
               </Empty>
             </div>
           ) : (
@@ -125,15 +128,17 @@ function WebhookDialogs({
     case "secret":
       return (
         <SecretDialog
-          title={open.rotated ? "New signing secret" : "The webhook is ready"}
-          label="Signing secret"
+          title={open.rotated ? t("New signing secret") : t("The webhook is ready")}
+          label={t("Signing secret")}
           secret={open.webhook.secret}
-          kept="Umpire keeps it encrypted to sign with."
+          kept={t("Umpire keeps it encrypted to sign with.")}
           onClose={close}
         >
           <p className="text-soft text-sm">
-            Check the header <code className="font-mono text-xs">umpire-signature</code> of every call with
-            it: v1 is the HMAC-SHA256 of the time t, a dot and the body.
+            <T
+              text="Check the header <code>umpire-signature</code> of every call with it: v1 is the HMAC-SHA256 of the time t, a dot and the body."
+              code={(children) => <code className="font-mono text-xs">{children}</code>}
+            />
           </p>
         </SecretDialog>
       )
@@ -159,12 +164,12 @@ function WebhookTable({
 }): ReactNode {
   return (
     <Table
-      label="Webhooks"
+      label={t("Webhooks")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Webhook",
+          name: t("Webhook"),
           cell: (webhook) => (
             <>
               <span className="font-medium">{webhookName(webhook)}</span>
@@ -172,38 +177,38 @@ function WebhookTable({
             </>
           ),
         },
-        { name: "State", cell: (webhook) => <WebhookState webhook={webhook} /> },
-        { name: "Last delivery", cell: (webhook) => <LastDelivery webhook={webhook} /> },
+        { name: t("State"), cell: (webhook) => <WebhookState webhook={webhook} /> },
+        { name: t("Last delivery"), cell: (webhook) => <LastDelivery webhook={webhook} /> },
         {
-          name: "Log",
+          name: t("Log"),
           cell: (webhook) => (
             <Button
               small
               aria-pressed={webhook.id === shownId}
-              aria-label={`Deliveries to ${webhookName(webhook)}`}
+              aria-label={t("Deliveries to {webhookName}", { webhookName: webhookName(webhook) })}
               onClick={() => onShow(webhook.id)}
             >
-              Deliveries
+              {t("Deliveries")}
             </Button>
           ),
         },
         actionsColumn(owner, (webhook: Webhook) => (
           <ActionsMenu of={webhookName(webhook)}>
             <MenuItem icon="send" onSelect={() => onTest(webhook)}>
-              Send a test
+              {t("Send a test")}
             </MenuItem>
             <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", webhook })}>
-              Edit
+              {t("Edit")}
             </MenuItem>
             <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", webhook })}>
-              Rotate secret
+              {t("Rotate secret")}
             </MenuItem>
             <MenuItem icon={webhook.enabled ? "stop" : "play"} onSelect={() => onEnable(webhook)}>
-              {webhook.enabled ? "Disable" : "Enable"}
+              {webhook.enabled ? t("Disable") : t("Enable")}
             </MenuItem>
             <MenuLine />
             <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", webhook })}>
-              Delete
+              {t("Delete")}
             </MenuItem>
           </ActionsMenu>
         )),
@@ -218,15 +223,17 @@ function WebhookState({ webhook }: { webhook: Webhook }): ReactNode {
     webhook.format === "umpire"
       ? null
       : webhook.format === "slack"
-        ? "As Slack messages"
-        : "As Teams messages",
-    disabled_reason === "gone" ? "The receiver answered 410 Gone." : null,
-    events.length < webhookEvents.length ? `Only ${events.join(", ")}` : null,
-    grace && new Date(grace) > new Date() ? `The old secret signs too until ${moment(grace)}` : null,
+        ? t("As Slack messages")
+        : t("As Teams messages"),
+    disabled_reason === "gone" ? t("The receiver answered 410 Gone.") : null,
+    events.length < webhookEvents.length ? t("Only {events}", { events: events.join(", ") }) : null,
+    grace && new Date(grace) > new Date()
+      ? t("The old secret signs too until {grace}", { grace: moment(grace) })
+      : null,
   ].filter((note) => note !== null)
   return (
     <>
-      {enabled ? <Badge tone="good">Enabled</Badge> : <Badge>Disabled</Badge>}
+      {enabled ? <Badge tone="good">{t("Enabled")}</Badge> : <Badge>{t("Disabled")}</Badge>}
       {notes.map((note) => (
         <span key={note} className="text-soft block text-xs">
           {note}
@@ -237,7 +244,7 @@ function WebhookState({ webhook }: { webhook: Webhook }): ReactNode {
 }
 
 function LastDelivery({ webhook: { last_delivery: last } }: { webhook: Webhook }): ReactNode {
-  if (!last) return <span className="text-soft">None yet</span>
+  if (!last) return <span className="text-soft">{t("None yet")}</span>
   const { tone, words } = deliveryStates[last.state]
   return (
     <>

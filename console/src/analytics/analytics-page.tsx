@@ -12,7 +12,7 @@ import { ClientError, api } from "../api.ts"
 import type { Colors } from "../charts/colors.ts"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
-import { count, milliseconds, moment, percent, plural, shortCount } from "../parts/format.ts"
+import { count, milliseconds, moment, percent, shortCount } from "../parts/format.ts"
 import { Empty, Loaded, Page, Panel } from "../parts/page.tsx"
 import { LogLink, logViewOf } from "../requests/log-link.tsx"
 import type { LogView } from "../requests/log-view.ts"
@@ -37,6 +37,8 @@ import {
   writeView,
   type Preset,
 } from "./view.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/analytics")
 
@@ -49,20 +51,22 @@ export function AnalyticsPage(): ReactNode {
   const overview = useOverview(view)
   if (overview.error instanceof ClientError && overview.error.status === 503)
     return (
-      <Page title="Analytics">
+      <Page title={t("Analytics")}>
         <div className="panel">
-          <Empty icon="chart" title="Analytics is not configured">
-            This installation keeps no events. Its operator can set{" "}
-            <code>UMPIRE_ANALYTICS_EMBEDDED=true</code> or <code>UMPIRE_CLICKHOUSE_URL</code>. Everything else
-            works without it.
+          <Empty icon="chart" title={t("Analytics is not configured")}>
+            <T
+              text="This installation keeps no events. Its operator can set <code>UMPIRE_ANALYTICS_EMBEDDED=true</code> or <code2>UMPIRE_CLICKHOUSE_URL</code2>. Everything else works without it."
+              code={(children) => <code>{children}</code>}
+              code2={(children) => <code>{children}</code>}
+            />
           </Empty>
         </div>
       </Page>
     )
   return (
-    <Page title="Analytics" actions={<RangeControl view={view} onChange={show} />}>
+    <Page title={t("Analytics")} actions={<RangeControl view={view} onChange={show} />}>
       <Filters view={view} onChange={show} />
-      <Loaded query={overview} what="analytics">
+      <Loaded query={overview} label={t("Loading analytics")}>
         {(data) => <Overview data={data} view={view} onChange={show} />}
       </Loaded>
     </Page>
@@ -100,7 +104,7 @@ function Overview({
         </div>
         <div className="flex min-w-0 flex-col gap-4">
           <Counts
-            title="Results"
+            title={t("Results")}
             dimension="result"
             rows={data.status.rows}
             colors={resultColors}
@@ -111,7 +115,7 @@ function Overview({
             })}
           />
           <Counts
-            title="Tool calls"
+            title={t("Tool calls")}
             dimension="tool_calls"
             rows={data.tool_calls.rows}
             view={view}
@@ -146,7 +150,7 @@ function RangeControl({
   if (typeof view.range === "string")
     return (
       <Segments
-        label="Range"
+        label={t("Range")}
         value={view.range}
         options={options}
         onChange={(range) => onChange({ range })}
@@ -154,9 +158,9 @@ function RangeControl({
     )
   return (
     <span className="flex flex-wrap items-center gap-2 text-xs">
-      {moment(view.range.startMs)} to {moment(view.range.endMs)}
+      {t("{startMs} to {endMs}", { startMs: moment(view.range.startMs), endMs: moment(view.range.endMs) })}
       <Button small icon="turn" onClick={() => onChange({ range: "24h" })}>
-        Zoom out
+        {t("Zoom out")}
       </Button>
     </span>
   )
@@ -168,7 +172,7 @@ function Filters({ view, onChange }: { view: View; onChange: (view: Partial<View
   const nameOfEndpoint = useKeyNames("call_source")
   if (view.filters.length === 0) return null
   return (
-    <ul className="flex flex-wrap gap-2" aria-label="Filters">
+    <ul className="flex flex-wrap gap-2" aria-label={t("Filters")}>
       {view.filters.map((filter) => {
         const { dimension, value, excluded } = readChip(filter)
         const name = dimensions.find((one) => one === dimension)
@@ -178,16 +182,17 @@ function Filters({ view, onChange }: { view: View; onChange: (view: Partial<View
             : name === "call_source"
               ? nameOfEndpoint(value)
               : keyName(value)
-        const words = `${name ? dimensionNames[name] : dimension} ${excluded ? "is not" : "is"} ${shown}`
+        const filtered = { name: name ? dimensionNames[name] : dimension, value: shown }
+        const words = excluded ? t("{name} is not {value}", filtered) : t("{name} is {value}", filtered)
         return (
           <li
             key={filter}
-            className="bg-accent-wash text-accent flex items-center gap-1 rounded-full py-0.5 pr-1 pl-3 text-xs"
+            className="bg-accent-wash text-accent flex items-center gap-1 rounded-full py-0.5 pe-1 ps-3 text-xs"
           >
             {words}
             <button
               type="button"
-              aria-label={`Remove the filter ${words}`}
+              aria-label={t("Remove the filter {words}", { words })}
               className="hover:bg-panel grid size-5 place-items-center rounded-full"
               onClick={() => onChange({ filters: view.filters.filter((one) => one !== filter) })}
             >
@@ -213,20 +218,24 @@ function Summary({
   /** Without requests there is neither a rate nor a latency. */
   const known = (value: string): string => (summary.requests === 0 ? "–" : value)
   const figures: readonly (readonly [Metric, string, LogView, string])[] = [
-    ["requests", count(summary.requests), logViewOf(view), "Show the requests"],
+    ["requests", count(summary.requests), logViewOf(view), t("Show the requests")],
     [
       "error_rate",
       known(percent(summary.error_rate)),
       logViewOf(view, ["result:error"]),
-      plural(errors, "error"),
+      tn(errors, "{count} error", "{count} errors"),
     ],
-    ["in_tokens", shortCount(summary.in_tokens), logViewOf(view), "Show the requests"],
-    ["out_tokens", shortCount(summary.out_tokens), logViewOf(view), "Show the requests"],
-    ["p50_latency", known(milliseconds(median)), slowerThan(view, median), "Slower half"],
-    ["p95_latency", known(milliseconds(slow)), slowerThan(view, slow), "Slowest 5%"],
+    ["in_tokens", shortCount(summary.in_tokens), logViewOf(view), t("Show the requests")],
+    ["out_tokens", shortCount(summary.out_tokens), logViewOf(view), t("Show the requests")],
+    ["p50_latency", known(milliseconds(median)), slowerThan(view, median), t("Slower half")],
+    ["p95_latency", known(milliseconds(slow)), slowerThan(view, slow), t("Slowest 5%")],
   ]
   return (
-    <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6" role="group" aria-label="Summary">
+    <div
+      className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6"
+      role="group"
+      aria-label={t("Summary")}
+    >
       {figures.map(([name, value, requests, words]) => (
         <div
           key={name}
@@ -235,9 +244,9 @@ function Summary({
           <button
             type="button"
             aria-pressed={name === view.metric}
-            title="Draw it over time"
+            title={t("Draw it over time")}
             onClick={() => onPick(name)}
-            className="rounded-t-xl px-3 pt-2.5 text-left"
+            className="rounded-t-xl px-3 pt-2.5 text-start"
           >
             <span className="label block">{metricNames[name]}</span>
             <span className="number text-lg font-semibold">{value}</span>
@@ -278,7 +287,7 @@ function Counts({
   return (
     <Panel title={title}>
       {rows.length === 0 ? (
-        <p className="text-soft text-sm">None.</p>
+        <p className="text-soft text-sm">{t("None.")}</p>
       ) : (
         <dl className="number grid grid-cols-[minmax(0,1fr)_auto_auto] gap-x-4 gap-y-1 text-sm">
           {rows.map(({ key, count: many }) => (
@@ -290,22 +299,22 @@ function Counts({
                 <ViewLink
                   view={view}
                   change={changeFor(key)}
-                  title={`Show only ${keyName(key)}`}
+                  title={t("Show only {keyName}", { keyName: keyName(key) })}
                   className="truncate hover:underline"
                 >
                   {keyName(key)}
                 </ViewLink>
               </dt>
-              <dd className="text-right">
+              <dd className="text-end">
                 <LogLink
                   view={logViewOf(view, [`${dimension}:${key}`])}
-                  aria-label={`Requests: ${keyName(key)}, ${count(many)}`}
+                  aria-label={t("Requests: {keyName}, {many}", { keyName: keyName(key), many: count(many) })}
                   className={`underline-offset-2 hover:underline ${key === "error" ? "text-bad font-medium" : "text-accent"}`}
                 >
                   {count(many)}
                 </LogLink>
               </dd>
-              <dd className="text-soft text-right">{percent(many / all)}</dd>
+              <dd className="text-soft text-end">{percent(many / all)}</dd>
             </div>
           ))}
         </dl>

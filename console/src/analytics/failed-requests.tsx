@@ -9,6 +9,7 @@ import { useOrganization } from "../session.ts"
 import { overviewQuery, refreshMs } from "./query.ts"
 import { SequenceLink } from "./sequence-link.tsx"
 import type { View } from "./view.ts"
+import { t } from "../i18n/translate.ts"
 
 const shownMax = 10
 
@@ -25,19 +26,19 @@ export function FailedRequests({ view }: { view: View }): ReactNode {
   })
   return (
     <Panel
-      title="Failed requests"
+      title={t("Failed requests")}
       actions={
         <LogLink view={failed} className="text-accent text-xs hover:underline">
-          Show all
+          {t("Show all")}
         </LogLink>
       }
     >
-      <Loaded query={found} what="failed requests">
+      <Loaded query={found} label={t("Loading failed requests")}>
         {(rows) =>
           rows.length === 0 ? (
-            <p className="text-soft text-sm">None in this range.</p>
+            <p className="text-soft text-sm">{t("None in this range.")}</p>
           ) : (
-            <ul aria-label="Failed requests" className="divide-line -my-1.5 divide-y text-sm">
+            <ul aria-label={t("Failed requests")} className="divide-line -my-1.5 divide-y text-sm">
               {rows.map(({ seq_id, timestamp, error_code, error_message, model }) => (
                 <li key={seq_id} className="flex flex-wrap items-baseline gap-x-3 gap-y-0.5 py-1.5">
                   <time

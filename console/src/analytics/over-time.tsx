@@ -26,12 +26,13 @@ import {
   isCounted,
   metricNames,
 } from "./view.ts"
+import { t } from "../i18n/translate.ts"
 
 const metricOptions = Object.entries(metricNames).map(([value, label]) => ({ value, label }))
 const byTag = "tag"
 const dimensionOptions = [
   ...dimensions.map((value) => ({ value: value as string, label: dimensionNames[value] })),
-  { value: byTag, label: "Tag" },
+  { value: byTag, label: t("Tag") },
 ]
 /** As many groups as the server names. */
 const groupsMax = "12"
@@ -54,12 +55,12 @@ export function OverTime({
   const requests = useSeries({ ...view, metric: "requests" }, { enabled: gaps, limit: groupsMax })
   return (
     <Panel
-      title="Over time"
+      title={t("Over time")}
       actions={
         <div className="grid grid-cols-2 gap-2 max-sm:w-full">
           <div className="sm:w-40">
             <SelectField
-              label="Measure"
+              label={t("Measure")}
               value={view.metric}
               options={metricOptions}
               onChange={(event) => onChange({ metric: event.target.value as Metric })}
@@ -67,7 +68,7 @@ export function OverTime({
           </div>
           <div className="sm:w-40">
             <SelectField
-              label="Split by"
+              label={t("Split by")}
               value={tag === null && !isNaming ? view.by : byTag}
               options={dimensionOptions}
               onChange={({ target: { value } }) => {
@@ -90,19 +91,19 @@ export function OverTime({
             >
               <TextField
                 key={tag}
-                label="Tag"
+                label={t("Tag")}
                 name="tag"
                 defaultValue={tag ?? ""}
                 placeholder="team"
                 maxLength={tagLimits.keyCharactersMax}
-                hint="The name of a tag; Enter splits by its values."
+                hint={t("The name of a tag; Enter splits by its values.")}
               />
             </form>
           ) : null}
         </div>
       }
     >
-      <Loaded query={series} what="the chart">
+      <Loaded query={series} label={t("Loading the chart")}>
         {(data) => (
           <SeriesChart
             data={data}
@@ -171,14 +172,17 @@ function SeriesChart({
   }
   if (lines.length === 0)
     return (
-      <Empty icon="chart" title="No requests in this range">
-        Ask something in the playground, or choose a longer range.
+      <Empty icon="chart" title={t("No requests in this range")}>
+        {t("Ask something in the playground, or choose a longer range.")}
       </Empty>
     )
   return (
     <>
       <TimeChart
-        title={`${metricNames[data.metric]} over time by ${withinSentence(groupName(data.dim))}`}
+        title={t("{metric} over time by {group}", {
+          metric: metricNames[data.metric],
+          group: withinSentence(groupName(data.dim)),
+        })}
         timesMs={timesMs}
         lines={lines}
         format={format}
@@ -187,7 +191,7 @@ function SeriesChart({
         onPoint={setAt}
         onPick={(index) => pick(data.buckets[index])}
       />
-      <ul className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs" aria-label="Series">
+      <ul className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs" aria-label={t("Series")}>
         {lines.map(({ key, name, color, values }) => (
           <li key={name} className="flex min-w-0 items-center gap-1.5">
             <span className="size-2.5 shrink-0 rounded-sm" style={{ background: color }} />
@@ -197,7 +201,7 @@ function SeriesChart({
               <ViewLink
                 view={view}
                 change={filtered(view, filterFor(data.dim, key))}
-                title={`Show only ${name}`}
+                title={t("Show only {name}", { name })}
                 className="truncate hover:underline"
               >
                 {name}
@@ -205,14 +209,14 @@ function SeriesChart({
             )}
             {at === null ? null : (
               <strong className="number font-medium">
-                {values[at] === null ? "no requests" : format(values[at] ?? 0)}
+                {values[at] === null ? t("no requests") : format(values[at] ?? 0)}
               </strong>
             )}
           </li>
         ))}
-        <li className="text-soft number ml-auto">
+        <li className="text-soft number ms-auto">
           {at === null
-            ? `Times in ${zone()}. Click for the requests of a moment; drag to zoom.`
+            ? t("Times in {zone}. Click for the requests of a moment; drag to zoom.", { zone: zone() })
             : moment(timesMs[at] ?? 0)}
         </li>
       </ul>

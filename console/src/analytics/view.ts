@@ -8,6 +8,7 @@ import {
 } from "../../../src/contract/analytics.ts"
 import { tagKeyForm } from "../../../src/contract/tags.ts"
 import { count, milliseconds, percent, shortCount } from "../parts/format.ts"
+import { t } from "../i18n/translate.ts"
 
 export const presets = {
   "1h": 3_600_000,
@@ -17,10 +18,10 @@ export const presets = {
 } as const
 export type Preset = keyof typeof presets
 export const presetNames: Record<Preset, string> = {
-  "1h": "Hour",
-  "24h": "Day",
-  "7d": "Week",
-  "30d": "Month",
+  "1h": t("Hour"),
+  "24h": t("Day"),
+  "7d": t("Week"),
+  "30d": t("Month"),
 }
 
 export interface View {
@@ -65,35 +66,35 @@ export function rangeOf({ range }: View, nowMs: number): { startMs: number; endM
 }
 
 export const metricNames: Record<Metric, string> = {
-  requests: "Requests",
-  errors: "Errors",
-  error_rate: "Error rate",
-  in_tokens: "Input tokens",
-  cached_in_tokens: "Cached tokens",
-  out_tokens: "Output tokens",
-  duration: "Time spent",
-  p50_latency: "Median latency",
-  p95_latency: "p95 latency",
+  requests: t("Requests"),
+  errors: t("Errors"),
+  error_rate: t("Error rate"),
+  in_tokens: t("Input tokens"),
+  cached_in_tokens: t("Cached tokens"),
+  out_tokens: t("Output tokens"),
+  duration: t("Time spent"),
+  p50_latency: t("Median latency"),
+  p95_latency: t("p95 latency"),
 }
 
 export function groupName(groupBy: GroupBy): string {
   const dimension = dimensions.find((one) => one === groupBy)
-  return dimension ? dimensionNames[dimension] : `Tag ${groupBy.slice("tag:".length)}`
+  return dimension ? dimensionNames[dimension] : t("Tag {groupBy}", { groupBy: groupBy.slice("tag:".length) })
 }
 
 export const dimensionNames: Record<Dimension, string> = {
-  model: "Model",
-  api_key_id: "API key",
-  call_source: "Endpoint",
-  inference_type: "Kind",
-  request_id: "Request",
-  stop_reason: "Stop reason",
-  client_ip: "Address",
-  client_ua: "Client",
-  result: "Result",
-  error_code: "Error",
-  language: "Language",
-  tool_calls: "Tool",
+  model: t("Model"),
+  api_key_id: t("API key"),
+  call_source: t("Endpoint"),
+  inference_type: t("Kind"),
+  request_id: t("Request"),
+  stop_reason: t("Stop reason"),
+  client_ip: t("Address"),
+  client_ua: t("Client"),
+  result: t("Result"),
+  error_code: t("Error"),
+  language: t("Language"),
+  tool_calls: t("Tool"),
 }
 
 export function formatMetric(metric: Metric): (value: number) => string {
@@ -133,4 +134,4 @@ export function readChip(filter: string): Chip {
 
 /** A missing value has the empty key. */
 export const keyName = (key: string | null): string =>
-  key === null ? "the rest" : key === "" ? "(none)" : key
+  key === null ? t("the rest") : key === "" ? "(none)" : key

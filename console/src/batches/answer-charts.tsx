@@ -2,9 +2,10 @@
 import type { ReactNode } from "react"
 import { SmallBars } from "../charts/small-bars.tsx"
 import { colorsOf } from "../charts/colors.ts"
-import { count, percent, plural } from "../parts/format.ts"
+import { count, percent } from "../parts/format.ts"
 import { Panel } from "../parts/page.tsx"
 import { type ResultRow, questionNames } from "./results.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const answersShownMax = 12
 const binCount = 10
@@ -53,7 +54,7 @@ function QuestionChart({
             {about}
           </p>
         ) : null}
-        <ol aria-label={`Answers to ${name}`} className="number flex flex-col gap-1.5 text-sm">
+        <ol aria-label={t("Answers to {name}", { name })} className="number flex flex-col gap-1.5 text-sm">
           {groups.slice(0, answersShownMax).map(({ answer, many }) => (
             <li key={answer} className="grid grid-cols-[minmax(4rem,30%)_1fr_auto] items-center gap-2">
               <span className="truncate" title={answer}>
@@ -65,21 +66,23 @@ function QuestionChart({
                   style={{ width: `${(many / most) * 100}%`, background: colors(answer) }}
                 />
               </span>
-              <span className="text-right text-xs whitespace-nowrap">
+              <span className="text-end text-xs whitespace-nowrap">
                 {count(many)} <span className="text-soft">({percent(many / given.length)})</span>
               </span>
             </li>
           ))}
         </ol>
         {groups.length > answersShownMax ? (
-          <p className="text-soft text-xs">and {plural(groups.length - answersShownMax, "other answer")}</p>
+          <p className="text-soft text-xs">
+            {tn(groups.length - answersShownMax, "and {count} other answer", "and {count} other answers")}
+          </p>
         ) : null}
         <SmallBars
-          title="Probability of the answer"
-          summary={`${percent(mean)} on average`}
+          title={t("Probability of the answer")}
+          summary={t("{mean} on average", { mean: percent(mean) })}
           bars={binsOf(sure)}
           colors={["var(--color-bar)"]}
-          read={({ values: [many = 0] }) => plural(many, "answer")}
+          read={({ values: [many = 0] }) => tn(many, "{count} answer", "{count} answers")}
         />
       </div>
     </Panel>
@@ -93,7 +96,7 @@ function binsOf(sure: readonly number[]): { label: string; values: readonly numb
     bins[bin] = (bins[bin] ?? 0) + 1
   }
   return bins.map((many, bin) => ({
-    label: `${(bin * 100) / binCount} to ${((bin + 1) * 100) / binCount}%`,
+    label: t("{low} to {high}%", { low: (bin * 100) / binCount, high: ((bin + 1) * 100) / binCount }),
     values: [many],
   }))
 }

@@ -8,6 +8,7 @@ import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { useOrganization } from "../session.ts"
 import { deleteFile, organizationHeader } from "./batch-files.ts"
 import { batchesKey, isEnded, isEvaluation, useBatchName } from "./batch-query.ts"
+import { t } from "../i18n/translate.ts"
 
 const nameCharactersMax = 200
 
@@ -25,11 +26,11 @@ export function BatchActions({
     <>
       <ActionsMenu of={name}>
         <MenuItem icon="gear" onSelect={() => setOpen("name")}>
-          Rename
+          {t("Rename")}
         </MenuItem>
         {isEnded(batch) ? (
           <MenuItem icon="trash" danger onSelect={() => setOpen("delete")}>
-            Delete
+            {t("Delete")}
           </MenuItem>
         ) : null}
       </ActionsMenu>
@@ -61,9 +62,9 @@ function Rename({
     onClose,
   )
   return (
-    <FormDialog title={`Rename ${name}`} submit="Save" write={write} onClose={onClose}>
+    <FormDialog title={t("Rename {name}", { name })} submit={t("Save")} write={write} onClose={onClose}>
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         maxLength={nameCharactersMax}
         value={given}
@@ -87,8 +88,8 @@ function Delete({
   const { id: orgId } = useOrganization()
   return (
     <ConfirmDialog
-      title={`Delete ${name}?`}
-      submit="Delete"
+      title={t("Delete {name}?", { name })}
+      submit={t("Delete")}
       act={async () => {
         await deleteBatch(orgId, batch)
         onDeleted?.()
@@ -96,8 +97,9 @@ function Delete({
       refreshes={[batchesKey(orgId)]}
       onClose={onClose}
     >
-      {isEvaluation(batch) ? "Its rows, answers and figures" : "Its answers and errors"} are deleted. The
-      records of its requests stay under Requests.
+      {isEvaluation(batch)
+        ? t("Its rows, answers and figures are deleted. The records of its requests stay under Requests.")
+        : t("Its answers and errors are deleted. The records of its requests stay under Requests.")}
     </ConfirmDialog>
   )
 }

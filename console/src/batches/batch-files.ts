@@ -2,6 +2,7 @@
 import type { FileObject } from "../../../src/contract/openai/files.ts"
 import { ClientError, api } from "../api.ts"
 import { csrfHeaders, watchedFetch } from "../connection.ts"
+import { t } from "../i18n/translate.ts"
 
 export const organizationHeader = (orgId: string): Record<string, string> => ({
   "x-umpire-organization": orgId,
@@ -23,7 +24,7 @@ export async function uploadFile(orgId: string, { name, content, purpose }: NewF
   if (response.ok) return body as FileObject
   // The form of every refusal.
   const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
-  const message = error?.message ?? `The server answered ${response.status}`
+  const message = error?.message ?? t("The server answered {status}", { status: response.status })
   throw new ClientError(response.status, error?.code ?? null, message, body)
 }
 

@@ -3,14 +3,15 @@ import { type ReactNode, useState } from "react"
 import { useSettled } from "../parts/use-settled.ts"
 import { SelectField, TextField } from "../parts/field.tsx"
 import type { BatchFilters } from "./batch-query.ts"
+import { t } from "../i18n/translate.ts"
 
 const states = [
-  { value: "", label: "All" },
-  { value: "open", label: "Running" },
-  { value: "completed", label: "Completed" },
-  { value: "failed", label: "Failed" },
-  { value: "expired", label: "Expired" },
-  { value: "cancelled", label: "Cancelled" },
+  { value: "", label: t("All") },
+  { value: "open", label: t("Running") },
+  { value: "completed", label: t("Completed") },
+  { value: "failed", label: t("Failed") },
+  { value: "expired", label: t("Expired") },
+  { value: "cancelled", label: t("Cancelled") },
 ] as const
 
 interface FilterFields {
@@ -46,15 +47,15 @@ export function BatchFilterBar({
   return (
     <div role="search" className="grid grid-cols-2 gap-2 sm:flex sm:items-end">
       <TextField
-        label="Name"
+        label={t("Name")}
         type="search"
         maxLength={200}
-        placeholder="A part of it"
+        placeholder={t("A part of it")}
         value={fields.name}
         onChange={(event) => onChange({ ...fields, name: event.target.value })}
       />
       <SelectField
-        label="State"
+        label={t("State")}
         value={fields.status}
         options={states}
         onChange={(event) => onChange({ ...fields, status: event.target.value })}

@@ -20,6 +20,7 @@ import { type BatchResults, batchName, isEnded, useBatch, useBatchName, useResul
 import { BatchProgress } from "./batch-status.tsx"
 import { ResultTable, RowName } from "./result-table.tsx"
 import { type ResultRow, joinedLines, resultRows, tokensOf } from "./results.ts"
+import { t } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/batches/$batchId")
 
@@ -30,7 +31,7 @@ export function BatchPage(): ReactNode {
   const batch = query.data
   return (
     <Page
-      title={useBatchName(batch) ?? "Batch"}
+      title={useBatchName(batch) ?? t("Batch")}
       about={batch?.metadata?.["question"]}
       actions={
         batch ? (
@@ -44,7 +45,7 @@ export function BatchPage(): ReactNode {
         ) : null
       }
     >
-      <Loaded query={query} what="the batch">
+      <Loaded query={query} label={t("Loading the batch")}>
         {(found) => (
           <>
             <Panel>
@@ -67,27 +68,27 @@ function Facts({ batch }: { batch: BatchObject }): ReactNode {
   return (
     // The id stays on one line: a column as wide as it is, and a row of its own on a phone.
     <dl className="grid grid-cols-2 gap-3 *:last:col-span-2 lg:grid-cols-[1fr_1fr_1fr_max-content] lg:*:last:col-span-1">
-      <Figure look="plain" name="Asked" value={metadata?.["model"] ?? endpoint} />
-      <Figure look="plain" name="Created" value={moment(created_at * 1000)} />
+      <Figure look="plain" name={t("Asked")} value={metadata?.["model"] ?? endpoint} />
+      <Figure look="plain" name={t("Created")} value={moment(created_at * 1000)} />
       {endedAt === null ? (
-        <Figure look="plain" name="Must end by" value={moment(expires_at * 1000)} />
+        <Figure look="plain" name={t("Must end by")} value={moment(expires_at * 1000)} />
       ) : (
-        <Figure look="plain" name="Ended" value={moment(endedAt * 1000)} />
+        <Figure look="plain" name={t("Ended")} value={moment(endedAt * 1000)} />
       )}
-      <Figure look="plain" name="Id" value={id} />
+      <Figure look="plain" name={t("Id")} value={id} />
     </dl>
   )
 }
 
 const gone = {
-  expired: "The files of this batch have expired or were deleted: its answers cannot be shown any more.",
-  "too large": "The answers are too many to be shown here: download them.",
+  expired: t("The files of this batch have expired or were deleted: its answers cannot be shown any more."),
+  "too large": t("The answers are too many to be shown here: download them."),
 } as const
 
 function Outcome({ batch }: { batch: BatchObject }): ReactNode {
   const results = useResults(batch)
   return (
-    <Loaded query={results} what="the answers">
+    <Loaded query={results} label={t("Loading the answers")}>
       {(found) =>
         found.missing ? (
           <Notice tone="warn">{gone[found.missing]}</Notice>
@@ -112,7 +113,9 @@ function Answers({ batch, results }: { batch: BatchObject; results: BatchResults
         <>
           <AnswerCharts rows={answered} instructions={instructions} />
           <ResultTable rows={answered} />
-          <p className="text-soft number text-xs">{count(tokensOf(results))} tokens in all.</p>
+          <p className="text-soft number text-xs">
+            {t("{tokensOf} tokens in all.", { tokensOf: count(tokensOf(results)) })}
+          </p>
         </>
       ) : null}
       {failed.length > 0 ? <Errors rows={failed} /> : null}
@@ -124,24 +127,24 @@ const errorsShownMax = 100
 
 function Errors({ rows }: { rows: readonly ResultRow[] }): ReactNode {
   return (
-    <section aria-label="Errors" className="flex flex-col gap-3">
-      <h2 className="text-sm font-semibold">Errors ({count(rows.length)})</h2>
+    <section aria-label={t("Errors")} className="flex flex-col gap-3">
+      <h2 className="text-sm font-semibold">{t("Errors ({rows})", { rows: count(rows.length) })}</h2>
       <Table
-        label="Errors"
+        label={t("Errors")}
         rows={rows.slice(0, errorsShownMax)}
         rowKey={({ name }) => name}
         columns={[
           {
-            name: "Row",
+            name: t("Row"),
             cell: ({ index, name }) => <RowName index={index} name={name} />,
           },
           {
-            name: "Error",
+            name: t("Error"),
             cell: ({ error }) => <span className="text-bad font-mono text-xs">{error?.code}</span>,
           },
-          { name: "Why", long: true, cell: ({ error }) => error?.message },
+          { name: t("Why"), long: true, cell: ({ error }) => error?.message },
           {
-            name: "Request",
+            name: t("Request"),
             quiet: true,
             align: "right",
             cell: ({ error }) => (error?.requestId ? <AttemptsLink requestId={error.requestId} /> : null),
@@ -149,7 +152,9 @@ function Errors({ rows }: { rows: readonly ResultRow[] }): ReactNode {
         ]}
       />
       {rows.length > errorsShownMax ? (
-        <p className="text-soft text-xs">The first {errorsShownMax}; the files have all.</p>
+        <p className="text-soft text-xs">
+          {t("The first {errorsShownMax}; the files have all.", { errorsShownMax })}
+        </p>
       ) : null}
     </section>
   )
@@ -171,7 +176,7 @@ function Downloads({ batch }: { batch: BatchObject }): ReactNode {
             saveCsv(`${baseName(batch)}-answers.csv`, joinedLines(resultRows(batch, results), results))
           }
         >
-          CSV
+          {t("CSV")}
         </Button>
       ) : null}
       {output_file_id ? (
@@ -180,7 +185,7 @@ function Downloads({ batch }: { batch: BatchObject }): ReactNode {
           busy={save.isPending}
           onClick={() => save.mutate({ fileId: output_file_id, name: `${id}_output.jsonl` })}
         >
-          Answers as JSONL
+          {t("Answers as JSONL")}
         </Button>
       ) : null}
       {error_file_id ? (
@@ -189,7 +194,7 @@ function Downloads({ batch }: { batch: BatchObject }): ReactNode {
           busy={save.isPending}
           onClick={() => save.mutate({ fileId: error_file_id, name: `${id}_error.jsonl` })}
         >
-          Errors as JSONL
+          {t("Errors as JSONL")}
         </Button>
       ) : null}
       <ErrorNotice error={save.error} />

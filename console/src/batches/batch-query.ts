@@ -2,12 +2,12 @@
 import { queryOptions, useQuery } from "@tanstack/react-query"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { ClientError, api } from "../api.ts"
-import { plural } from "../parts/format.ts"
 import { usePages } from "../parts/more.tsx"
 import { useOrganization } from "../session.ts"
 import { organizationHeader, readFile } from "./batch-files.ts"
 import { type ResultLine, readResultLines } from "./result-lines.ts"
 import { type Sheet, readSheet } from "./sheet.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export const batchesKey = (orgId: string): readonly unknown[] => ["batches", orgId]
 
@@ -54,17 +54,19 @@ export function useBatch(batchId: string) {
 }
 
 const kinds: Readonly<Record<BatchObject["endpoint"], string>> = {
-  "/v1/decisions": "Decisions",
+  "/v1/decisions": t("Decisions"),
   "/v1/systemone": "System One",
-  "/v1/chat/completions": "Chat",
-  "/v1/responses": "Responses",
-  "/v1/embeddings": "Embeddings",
-  "/v1/messages": "Messages",
+  "/v1/chat/completions": t("Chat"),
+  "/v1/responses": t("Responses"),
+  "/v1/embeddings": t("Embeddings"),
+  "/v1/messages": t("Messages"),
 }
 
 /** What the batch asks and of how many lines: for one whose file has expired. */
 const kindOfBatch = ({ endpoint, request_counts: { total } }: BatchObject): string =>
-  total === 0 ? kinds[endpoint] : `${kinds[endpoint]}, ${plural(total, "line")}`
+  total === 0
+    ? kinds[endpoint]
+    : tn(total, "{kinds}, {count} line", "{kinds}, {count} lines", { kinds: kinds[endpoint] })
 
 /** For people: its own name, that of its input file, or its kind. */
 export function useBatchName(batch: BatchObject | undefined): string | null {

@@ -12,6 +12,7 @@ import { BatchActions } from "./batch-actions.tsx"
 import { BatchFilterBar, useBatchFilters } from "./batch-filters.tsx"
 import { givenName, isEvaluation, useBatchName, useBatches } from "./batch-query.ts"
 import { SmallProgress, StatusBadge } from "./batch-status.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function BatchesPage(): ReactNode {
   const { id: orgId } = useOrganization()
@@ -24,27 +25,28 @@ export function BatchesPage(): ReactNode {
       icon="plus"
       onClick={() => void navigate({ to: "/o/$orgId/batches/new", params: { orgId } })}
     >
-      New batch
+      {t("New batch")}
     </Button>
   )
   return (
     <Page
-      title="Batches"
-      about="Questions about every row of a table, asked in the background. Live requests go first."
+      title={t("Batches")}
+      about={t("Questions about every row of a table, asked in the background. Live requests go first.")}
       actions={batches.data?.length || isFiltered ? create : null}
     >
       {batches.data?.length || isFiltered ? <BatchFilterBar fields={fields} onChange={change} /> : null}
-      <Loaded query={batches} what="batches">
+      <Loaded query={batches} label={t("Loading batches")}>
         {(rows) =>
           rows.length === 0 && isFiltered ? (
             <div className="panel">
-              <Empty icon="search" title="No batch has this name and state" />
+              <Empty icon="search" title={t("No batch has this name and state")} />
             </div>
           ) : rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="stack" title="No batches yet" action={create}>
-                Upload a table as CSV, TSV or JSON lines, choose what to ask of every row, and see the price
-                before it starts. Programs make batches with OpenAI’s Files and Batch APIs.
+              <Empty icon="stack" title={t("No batches yet")} action={create}>
+                {t(
+                  "Upload a table as CSV, TSV or JSON lines, choose what to ask of every row, and see the price before it starts. Programs make batches with OpenAI’s Files and Batch APIs.",
+                )}
               </Empty>
             </div>
           ) : (
@@ -74,15 +76,15 @@ function BatchLink({ batch }: { batch: BatchObject }): ReactNode {
 function BatchTable({ rows }: { rows: readonly BatchObject[] }): ReactNode {
   return (
     <Table
-      label="Batches"
+      label={t("Batches")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Name",
+          name: t("Name"),
           cell: (batch) => (
             <>
-              <BatchLink batch={batch} /> {isEvaluation(batch) ? <Badge>Evaluation</Badge> : null}
+              <BatchLink batch={batch} /> {isEvaluation(batch) ? <Badge>{t("Evaluation")}</Badge> : null}
               {givenName(batch) === null ? (
                 <span className="text-soft block font-mono text-xs">{batch.id}</span>
               ) : null}
@@ -93,15 +95,15 @@ function BatchTable({ rows }: { rows: readonly BatchObject[] }): ReactNode {
           ),
         },
         {
-          name: "Asked",
+          name: t("Asked"),
           cell: ({ endpoint, metadata }) => (
             <span className="font-mono text-xs">{metadata?.["model"] ?? endpoint}</span>
           ),
         },
-        { name: "State", cell: (batch) => <StatusBadge batch={batch} /> },
-        { name: "Progress", cell: (batch) => <SmallProgress batch={batch} /> },
+        { name: t("State"), cell: (batch) => <StatusBadge batch={batch} /> },
+        { name: t("Progress"), cell: (batch) => <SmallProgress batch={batch} /> },
         {
-          name: "Created",
+          name: t("Created"),
           cell: ({ created_at }) => (
             <span className="whitespace-nowrap" title={moment(created_at * 1000)}>
               {ago(created_at * 1000)}

@@ -8,7 +8,7 @@ import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments, SelectField } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { FileDrop } from "../parts/file-drop.tsx"
-import { count, plural, smallDollars } from "../parts/format.ts"
+import { count, smallDollars } from "../parts/format.ts"
 import { Notice, Page, Panel } from "../parts/page.tsx"
 import { type Draft, toDecisions, whatIsMissing } from "../playground/draft.ts"
 import { keptDraft } from "../playground/keep.ts"
@@ -26,6 +26,7 @@ import { estimateBatch } from "./price.ts"
 import { SetChoice, useChosenSet } from "./set-choice.tsx"
 import { startBatch } from "./start-batch.ts"
 import { askedRows } from "./table-lines.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 type Source = "set" | "draft"
 
@@ -43,8 +44,8 @@ interface Planned {
 const nothing: Planned = { file: null, error: null, evidence: "", source: "set", chosen: noSet, model: "" }
 
 const sources = [
-  { value: "set", label: "A question set" },
-  { value: "draft", label: "The playground’s questions" },
+  { value: "set", label: t("A question set") },
+  { value: "draft", label: t("The playground’s questions") },
 ] as const satisfies readonly { value: Source; label: string }[]
 
 export function NewBatchPage(): ReactNode {
@@ -60,14 +61,20 @@ export function NewBatchPage(): ReactNode {
   }
   return (
     <Page
-      title="New batch"
-      about="Every row of the table becomes a request. They run on this server in the background; live requests go first."
+      title={t("New batch")}
+      about={t(
+        "Every row of the table becomes a request. They run on this server in the background; live requests go first.",
+      )}
     >
       <FileDrop
-        name={file ? `${file.name}: ${plural(file.rows.rows.length, "row")}` : null}
+        name={
+          file
+            ? tn(file.rows.rows.length, "{name}: {count} row", "{name}: {count} rows", { name: file.name })
+            : null
+        }
         disabled={false}
-        prompt="Drop a CSV, TSV or JSONL file here."
-        label="Table"
+        prompt={t("Drop a CSV, TSV or JSONL file here.")}
+        label={t("Table")}
         bytesMax={fileBytesMax}
         onFile={take}
         onError={(sentence) => plan({ error: sentence })}
@@ -109,17 +116,17 @@ function Asking({
         : null
   return (
     <>
-      <Panel title="What to ask">
+      <Panel title={t("What to ask")}>
         <div className="flex flex-col gap-4">
           <Segments
-            label="Questions from"
+            label={t("Questions from")}
             value={source}
             options={sources}
             onChange={(value) => plan({ source: value })}
           />
           <div className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
             <SelectField
-              label="Column with the text"
+              label={t("Column with the text")}
               value={evidence}
               options={file.rows.columns.map((value) => ({ value, label: value }))}
               onChange={(event) => plan({ evidence: event.target.value })}
@@ -128,10 +135,10 @@ function Asking({
               <SetChoice chosen={planned.chosen} onChange={(chosen) => plan({ chosen })} />
             ) : (
               <div className="flex flex-col gap-1">
-                <span className="label">Model</span>
+                <span className="label">{t("Model")}</span>
                 <ModelSelect
                   tall
-                  label="Model"
+                  label={t("Model")}
                   models={models}
                   value={model}
                   onChange={(value) => plan({ model: value })}
@@ -142,8 +149,8 @@ function Asking({
           {source === "draft" && (!draft || missing) ? (
             <Notice tone="warn">
               {missing
-                ? `The playground’s draft cannot be asked: ${missing}`
-                : "The playground has no draft."}
+                ? t("The playground’s draft cannot be asked: {missing}", { missing })
+                : t("The playground has no draft.")}
             </Notice>
           ) : null}
           {asked ? <QuestionList asked={asked} /> : null}
@@ -157,7 +164,7 @@ function Asking({
 
 function QuestionList({ asked: { questions } }: { asked: Asked }): ReactNode {
   return (
-    <ol aria-label="Questions" className="divide-line border-line divide-y rounded-lg border text-sm">
+    <ol aria-label={t("Questions")} className="divide-line border-line divide-y rounded-lg border text-sm">
       {questions.map((asked, index) => (
         <li key={index} className="flex flex-col gap-0.5 px-3 py-2">
           <span dir="auto" className="wrap-anywhere">
@@ -165,7 +172,7 @@ function QuestionList({ asked: { questions } }: { asked: Asked }): ReactNode {
           </span>
           <span className="text-soft text-xs wrap-anywhere">
             <span className="font-mono">{questionName(asked, index)}</span>
-            {asked.type === "predicate" ? ": yes or no" : null}
+            {asked.type === "predicate" ? `: ${t("yes or no")}` : null}
             {asked.type === "choice"
               ? `: ${asked.choices.map(({ value }) => String(value)).join(", ")}`
               : null}
@@ -208,16 +215,20 @@ function Price({
     },
   )
   return (
-    <Panel title="Price">
+    <Panel title={t("Price")}>
       <div className="flex flex-col gap-4">
         <dl className="number grid grid-cols-2 gap-3 sm:max-w-xl sm:grid-cols-3">
-          <Figure name="Rows" value={count(texts.length)} />
-          <Figure name="Tokens, about" value={count(tokens)} />
-          <Figure name="Price, about" value={usd === null ? "unknown" : smallDollars(usd)} />
+          <Figure name={t("Rows")} value={count(texts.length)} />
+          <Figure name={t("Tokens, about")} value={count(tokens)} />
+          <Figure name={t("Price, about")} value={usd === null ? t("unknown") : smallDollars(usd)} />
         </dl>
         <p className="text-soft text-xs">
-          The tokens are estimated from the length of the texts; each row is charged by what it really takes.
-          {blank > 0 ? ` ${plural(blank, "row has", "rows have")} no text and will not be asked.` : ""}
+          {t(
+            "The tokens are estimated from the length of the texts; each row is charged by what it really takes.",
+          )}
+          {blank > 0
+            ? ` ${tn(blank, "{count} row has no text and will not be asked.", "{count} rows have no text and will not be asked.")}`
+            : ""}
         </p>
         <ErrorNotice error={start.error} />
         <Button
@@ -228,7 +239,7 @@ function Price({
           disabled={texts.length === 0}
           onClick={() => start.mutate(undefined)}
         >
-          Start with {plural(texts.length, "row")}
+          {tn(texts.length, "Start with {count} row", "Start with {count} rows")}
         </Button>
       </div>
     </Panel>

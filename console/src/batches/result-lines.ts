@@ -5,6 +5,7 @@ import { languageHeader } from "../../../src/contract/language.ts"
 import { type BatchPath, sequenceOfLine } from "../../../src/contract/openai/batches.ts"
 import { abstainedHeader, setHeader } from "../../../src/contract/question-sets/sets.ts"
 import type { SystemOneAnswer } from "../../../src/contract/systemone.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export interface LineError {
   readonly code: string
@@ -70,7 +71,7 @@ function abstainedOf(headers: Readonly<Record<string, string>> = {}): readonly s
   return headers[abstainedHeader]?.split(",") ?? []
 }
 
-const unknownError = { code: "internal", message: "No answer" }
+const unknownError = { code: "internal", message: t("No answer") }
 
 function refusalOf(body: Readonly<Record<string, unknown>>): { code: string; message: string } {
   const { code, message, type } = (body["error"] ?? {}) as {
@@ -186,7 +187,7 @@ interface ResponseBody {
 function textOf(endpoint: BatchPath, body: Readonly<Record<string, unknown>>): string {
   if (endpoint === "/v1/embeddings") {
     const many = (body["data"] as readonly unknown[] | undefined)?.length ?? 0
-    return many === 1 ? "1 vector" : `${many} vectors`
+    return tn(many, "{count} vector", "{count} vectors")
   }
   if (endpoint === "/v1/chat/completions")
     return (body as ChatBody).choices?.[0]?.message?.content ?? JSON.stringify(body)

@@ -7,13 +7,14 @@ import { count, probability } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { type ResultRow, questionNames } from "./results.ts"
+import { t } from "../i18n/translate.ts"
 
 const pageRows = 20
 const questionsShownMax = 6
 
 const orders = [
-  { value: "rows", label: "In order" },
-  { value: "doubtful", label: "Least sure first" },
+  { value: "rows", label: t("In order") },
+  { value: "doubtful", label: t("Least sure first") },
 ] as const
 type Order = (typeof orders)[number]["value"]
 
@@ -26,24 +27,24 @@ export function ResultTable({ rows }: { rows: readonly ResultRow[] }): ReactNode
   const names = questionNames(rows)
   const sorted = order === "rows" ? rows : rows.toSorted((a, b) => surenessOf(a) - surenessOf(b))
   return (
-    <section aria-label="Answers" className="flex flex-col gap-3">
+    <section aria-label={t("Answers")} className="flex flex-col gap-3">
       <div className="flex flex-wrap items-center justify-between gap-2">
-        <h2 className="text-sm font-semibold">Answers ({count(rows.length)})</h2>
-        <Segments label="Order" value={order} options={orders} onChange={setOrder} />
+        <h2 className="text-sm font-semibold">{t("Answers ({rows})", { rows: count(rows.length) })}</h2>
+        <Segments label={t("Order")} value={order} options={orders} onChange={setOrder} />
       </div>
       <Table
-        label="Answers"
+        label={t("Answers")}
         rows={sorted.slice(0, shown)}
         rowKey={({ name }) => name}
         columns={[
           {
-            name: "Row",
+            name: t("Row"),
             cell: ({ index, name }) => <RowName index={index} name={name} />,
           },
           ...(rows.some(({ text }) => text !== null)
             ? [
                 {
-                  name: "Text",
+                  name: t("Text"),
                   long: true,
                   cell: ({ text }: ResultRow) => (
                     <span dir="auto" className="line-clamp-3 max-w-xl">
@@ -58,22 +59,25 @@ export function ResultTable({ rows }: { rows: readonly ResultRow[] }): ReactNode
             cell: (row: ResultRow) => <AnswerCell row={row} name={name} />,
           })),
           {
-            name: "Request",
+            name: t("Request"),
             quiet: true,
             align: "right" as const,
             cell: ({ sequenceId }) =>
-              sequenceId ? <SequenceLink id={sequenceId}>request</SequenceLink> : null,
+              sequenceId ? <SequenceLink id={sequenceId}>{t("request")}</SequenceLink> : null,
           },
         ]}
       />
       {names.length > questionsShownMax ? (
         <p className="text-soft text-xs">
-          The answers to the first {questionsShownMax} of {names.length} questions; the CSV has all.
+          {t("The answers to the first {questionsShownMax} of {names} questions; the CSV has all.", {
+            questionsShownMax,
+            names: names.length,
+          })}
         </p>
       ) : null}
       {rows.length > shown ? (
         <Button className="self-center" onClick={() => setShown(shown + pageRows)}>
-          Show more
+          {t("Show more")}
         </Button>
       ) : null}
     </section>
@@ -88,7 +92,7 @@ export function RowName({ index, name }: Pick<ResultRow, "index" | "name">): Rea
         name
       ) : (
         <>
-          <span className="md:hidden">Row </span>
+          <span className="md:hidden">{t("Row")} </span>
           {count(index + 1)}
         </>
       )}
@@ -103,10 +107,10 @@ function AnswerCell({ row: { answers }, name }: { row: ResultRow; name: string }
     <span className="number">
       <span className={found.probability === null ? "line-clamp-3" : "font-medium"}>{found.answer}</span>
       {found.probability === null ? null : (
-        <span className="text-soft ml-1.5 text-xs whitespace-nowrap">{probability(found.probability)}</span>
+        <span className="text-soft ms-1.5 text-xs whitespace-nowrap">{probability(found.probability)}</span>
       )}
       {found.verdict === null || found.verdict === found.answer ? null : (
-        <span className="ml-1.5">
+        <span className="ms-1.5">
           <Badge tone="warn">{found.verdict}</Badge>
         </span>
       )}

@@ -8,6 +8,7 @@ import { setsKey } from "../sets/set-query.ts"
 import { useVersionList, versionOptions } from "../sets/version-list.ts"
 import type { SetVersion } from "./asked.ts"
 import type { ChosenSet } from "./chosen-set.ts"
+import { t } from "../i18n/translate.ts"
 
 /** As many as the API gives at once. */
 const listedMax = 200
@@ -49,11 +50,13 @@ export function SetChoice({
   return (
     <>
       <SelectField
-        label="Question set"
+        label={t("Question set")}
         value={chosen.setId}
-        hint={!isPending && sets.length === 0 ? "There is none yet: save one in the playground." : undefined}
+        hint={
+          !isPending && sets.length === 0 ? t("There is none yet: save one in the playground.") : undefined
+        }
         options={[
-          { value: "", label: isPending ? "Loading sets" : "Choose" },
+          { value: "", label: isPending ? t("Loading sets") : t("Choose") },
           ...sets.map(({ id, name }) => ({ value: id, label: name })),
         ]}
         onChange={({ target: { value } }) => {
@@ -78,7 +81,7 @@ function VersionChoice({
   const versions = useVersionList({ org_id, set_id: chosen.setId })
   return (
     <SelectField
-      label="Version"
+      label={t("Version")}
       value={chosen.version}
       options={versionOptions(versions, chosen.version)}
       onChange={(event) => onChange({ ...chosen, version: event.target.value })}

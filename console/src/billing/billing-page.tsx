@@ -13,7 +13,7 @@ import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { ago, cents, day, plural, smallDollars } from "../parts/format.ts"
+import { ago, cents, day, smallDollars } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { useOpenRequest } from "../shell/open-request.ts"
@@ -23,17 +23,18 @@ import { AutoRefillForm, SpendControlsForm } from "./limits.tsx"
 import { CreditMovements, Invoices, Purchases } from "./records.tsx"
 import { RefillDialog } from "./refill.tsx"
 import { TagBudgetsPanel } from "./tag-budgets.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const states: Record<
   BillingAccount["prepaid_entitlement_state"],
   { readonly tone: Tone; readonly words: string }
 > = {
-  enabled: { tone: "good", words: "Active" },
-  disabled: { tone: "plain", words: "Invoiced monthly" },
-  payment_required: { tone: "bad", words: "Out of credit" },
-  payment_failed: { tone: "bad", words: "Payment failed" },
-  action_required: { tone: "warn", words: "Action required" },
-  provisioning_failed: { tone: "bad", words: "Setup failed" },
+  enabled: { tone: "good", words: t("Active") },
+  disabled: { tone: "plain", words: t("Invoiced monthly") },
+  payment_required: { tone: "bad", words: t("Out of credit") },
+  payment_failed: { tone: "bad", words: t("Payment failed") },
+  action_required: { tone: "warn", words: t("Action required") },
+  provisioning_failed: { tone: "bad", words: t("Setup failed") },
 }
 
 export function BillingPage(): ReactNode {
@@ -41,10 +42,10 @@ export function BillingPage(): ReactNode {
   const query = useQuery(billingQuery(billing_account_id))
   return (
     <Page
-      title="Billing"
-      about="Months are calendar months in UTC. Organizations that share this account share its balance."
+      title={t("Billing")}
+      about={t("Months are calendar months in UTC. Organizations that share this account share its balance.")}
     >
-      <Loaded query={query} what="the billing account">
+      <Loaded query={query} label={t("Loading the billing account")}>
         {(account) => <Account account={account} />}
       </Loaded>
     </Page>
@@ -59,8 +60,10 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
     <>
       {cutoff?.local_state === "blocked" ? (
         <Notice tone="bad">
-          The spend limit of {cents(cutoff.threshold_cents)} a month is reached: requests are refused until
-          next month, or until the limit is raised or removed.
+          {t(
+            "The spend limit of {thresholdCents} a month is reached: requests are refused until next month, or until the limit is raised or removed.",
+            { thresholdCents: cents(cutoff.threshold_cents) },
+          )}
         </Notice>
       ) : null}
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
@@ -115,42 +118,42 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
   const state = states[account.prepaid_entitlement_state]
   return (
     <Panel
-      title={account.billing_mode === "prepaid" ? "Balance" : "Account"}
+      title={account.billing_mode === "prepaid" ? t("Balance") : t("Account")}
       actions={<Badge tone={state.tone}>{state.words}</Badge>}
     >
       <div className="flex flex-col gap-4">
         {account.billing_mode === "prepaid" ? (
-          <p className="number text-3xl font-semibold tracking-tight" aria-label="Credit balance">
+          <p className="number text-3xl font-semibold tracking-tight" aria-label={t("Credit balance")}>
             {cents(account.credit_balance_cents)}
           </p>
         ) : null}
         <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
-          <dt className="text-soft">Payment method</dt>
-          <dd>{account.payment_method_description ?? "None"}</dd>
-          <dt className="text-soft">Billing email</dt>
+          <dt className="text-soft">{t("Payment method")}</dt>
+          <dd>{account.payment_method_description ?? t("None")}</dd>
+          <dt className="text-soft">{t("Billing email")}</dt>
           <dd className="wrap-anywhere">{account.billing_email}</dd>
-          <dt className="text-soft">Balance checked</dt>
-          <dd>{account.balance_checked_at ? ago(account.balance_checked_at) : "Not yet"}</dd>
+          <dt className="text-soft">{t("Balance checked")}</dt>
+          <dd>{account.balance_checked_at ? ago(account.balance_checked_at) : t("Not yet")}</dd>
         </dl>
         {isTestCard(account) ? (
           <p className="text-soft text-xs">
-            The local payment provider’s card is a test card: no money moves.
+            {t("The local payment provider’s card is a test card: no money moves.")}
           </p>
         ) : null}
         {account.payment_method_required ? (
-          <Notice tone="warn">Add a payment method to continue.</Notice>
+          <Notice tone="warn">{t("Add a payment method to continue.")}</Notice>
         ) : null}
         <ErrorNotice error={error} />
         {owner ? (
           <div className="flex flex-wrap gap-2">
             {account.billing_mode === "prepaid" && canPay ? (
               <Button kind="loud" icon="plus" className="basis-full" onClick={() => setRefilling(true)}>
-                Add credit
+                {t("Add credit")}
               </Button>
             ) : null}
             {canPay ? (
               <Button small className="flex-1" onClick={() => setRemoving(true)}>
-                Remove payment method
+                {t("Remove payment method")}
               </Button>
             ) : (
               <Button
@@ -160,7 +163,7 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
                 busy={addMethod.isPending}
                 onClick={() => addMethod.mutate(undefined)}
               >
-                Add payment method
+                {t("Add payment method")}
               </Button>
             )}
             <Button
@@ -170,7 +173,7 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
               busy={refresh.isPending}
               onClick={() => refresh.mutate(undefined)}
             >
-              Refresh
+              {t("Refresh")}
             </Button>
           </div>
         ) : null}
@@ -178,14 +181,16 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
       {refilling ? <RefillDialog onClose={() => setRefilling(false)} /> : null}
       {removing ? (
         <ConfirmDialog
-          title="Remove the payment method?"
-          submit="Remove payment method"
+          title={t("Remove the payment method?")}
+          submit={t("Remove payment method")}
           act={async () => await api.deletePaymentMethod({ params })}
           refreshes={refreshes}
           onClose={() => setRemoving(false)}
         >
-          {account.payment_method_description}: no credit can be bought until another is added. Automatic
-          refill is turned off with it, and stays off.
+          {t(
+            "{paymentMethodDescription}: no credit can be bought until another is added. Automatic refill is turned off with it, and stays off.",
+            { paymentMethodDescription: account.payment_method_description ?? "" },
+          )}
         </ConfirmDialog>
       ) : null}
     </Panel>
@@ -197,7 +202,7 @@ const isTestCard = ({ payment_method_description }: BillingAccount): boolean =>
   payment_method_description?.startsWith("Test card ") ?? false
 
 type Range = (typeof usageSpendRanges)[number]
-const rangeNames: Record<Range, string> = { "30d": "30 days", "90d": "90 days", ytd: "This year" }
+const rangeNames: Record<Range, string> = { "30d": t("30 days"), "90d": t("90 days"), ytd: t("This year") }
 const burnDays = 7
 
 function Spend({ balanceCents }: { balanceCents: number | null }): ReactNode {
@@ -210,17 +215,17 @@ function Spend({ balanceCents }: { balanceCents: number | null }): ReactNode {
   })
   return (
     <Panel
-      title="Spend"
+      title={t("Spend")}
       actions={
         <Segments
-          label="Range"
+          label={t("Range")}
           value={range}
           options={usageSpendRanges.map((value) => ({ value, label: rangeNames[value] }))}
           onChange={setRange}
         />
       }
     >
-      <Loaded query={query} what="the spend">
+      <Loaded query={query} label={t("Loading the spend")}>
         {(spend) => <SpendChart spend={spend} balanceCents={balanceCents} />}
       </Loaded>
     </Panel>
@@ -244,19 +249,19 @@ function SpendChart({
   return (
     <div className="flex flex-col gap-4">
       <dl className="number flex flex-wrap gap-x-8 gap-y-2">
-        <Figure name="Total in this range" value={smallDollars(total / 100)} />
-        <Figure name={`Per day, last ${burnDays} days`} value={smallDollars(burn / 100)} />
+        <Figure name={t("Total in this range")} value={smallDollars(total / 100)} />
+        <Figure name={t("Per day, last {burnDays} days", { burnDays })} value={smallDollars(burn / 100)} />
         {balanceCents !== null && burn > 0 ? (
-          <Figure name="Credit lasts" value={lasting(balanceCents / burn)} />
+          <Figure name={t("Credit lasts")} value={lasting(balanceCents / burn)} />
         ) : null}
       </dl>
       {models.length === 0 ? (
-        <Empty icon="chart" title="No spend in this range">
-          Each request is charged to the balance at the price of its model.
+        <Empty icon="chart" title={t("No spend in this range")}>
+          {t("Each request is charged to the balance at the price of its model.")}
         </Empty>
       ) : (
         <StackedBars
-          title="Spend by day"
+          title={t("Spend by day")}
           names={models}
           colors={colors}
           format={(value) => smallDollars(value / 100)}
@@ -268,14 +273,14 @@ function SpendChart({
         />
       )}
       {models.length === 0 ? null : (
-        <ul className="flex flex-wrap gap-x-5 gap-y-1 text-xs" aria-label="Spend by model">
+        <ul className="flex flex-wrap gap-x-5 gap-y-1 text-xs" aria-label={t("Spend by model")}>
           {spend.models.map(({ model, total_cents }) => (
             <li key={model} className="number flex items-center gap-1.5">
               <span className="size-2.5 rounded-sm" style={{ background: colors(model) }} />
               <ViewLink
                 view={monthView}
                 change={{ filters: [`model:${model}`] }}
-                title={`Requests of ${model}`}
+                title={t("Requests of {model}", { model })}
                 className="hover:underline"
               >
                 {model}
@@ -301,6 +306,6 @@ function viewOfDay(date: string): View {
 const daysShownMax = 999
 
 function lasting(days: number): string {
-  if (days < 1) return "less than a day"
-  return days > daysShownMax ? "for years" : plural(Math.floor(days), "day")
+  if (days < 1) return t("less than a day")
+  return days > daysShownMax ? t("for years") : tn(Math.floor(days), "{count} day", "{count} days")
 }

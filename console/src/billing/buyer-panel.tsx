@@ -7,6 +7,7 @@ import { AreaField, TextField } from "../parts/field.tsx"
 import { Loaded } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { LimitForm } from "./limits.tsx"
+import { t } from "../i18n/translate.ts"
 
 const buyerQuery = (billing_account_id: string) =>
   queryOptions({
@@ -17,7 +18,7 @@ const buyerQuery = (billing_account_id: string) =>
 export function BuyerPanel({ owner }: { owner: boolean }): ReactNode {
   const query = useQuery(buyerQuery(useOrganization().billing_account_id))
   return (
-    <Loaded query={query} what="who buys">
+    <Loaded query={query} label={t("Loading who buys")}>
       {(buyer) => <BuyerForm buyer={buyer} owner={owner} />}
     </Loaded>
   )
@@ -42,9 +43,9 @@ function BuyerForm({ buyer, owner }: { buyer: Buyer; owner: boolean }): ReactNod
   )
   const tooMany = lines.length > addressLinesMax
   return (
-    <LimitForm title="Invoices are made out to" owner={owner} write={write}>
+    <LimitForm title={t("Invoices are made out to")} owner={owner} write={write}>
       <TextField
-        label="Name or company"
+        label={t("Name or company")}
         autoComplete="organization"
         maxLength={200}
         disabled={!owner}
@@ -52,19 +53,19 @@ function BuyerForm({ buyer, owner }: { buyer: Buyer; owner: boolean }): ReactNod
         onChange={(event) => setName(event.target.value)}
       />
       <AreaField
-        label="Address"
+        label={t("Address")}
         autoComplete="street-address"
         rows={3}
         disabled={!owner}
-        error={tooMany ? `At most ${addressLinesMax} lines fit on an invoice.` : null}
+        error={tooMany ? t("At most {addressLinesMax} lines fit on an invoice.", { addressLinesMax }) : null}
         value={address}
         onChange={(event) => setAddress(event.target.value)}
       />
       <TextField
-        label="Tax number"
+        label={t("Tax number")}
         maxLength={64}
         disabled={!owner}
-        hint="For example a VAT ID. Invoices that were issued stay as they are."
+        hint={t("For example a VAT ID. Invoices that were issued stay as they are.")}
         value={taxNumber}
         onChange={(event) => setTaxNumber(event.target.value)}
       />

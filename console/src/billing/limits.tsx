@@ -10,6 +10,8 @@ import { NumberField } from "../parts/number-field.tsx"
 import { Notice, Panel } from "../parts/page.tsx"
 import { numberOf, numberText } from "../parts/typed-number.ts"
 import { useOrganization } from "../session.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 /** In cents. */
 const thresholdBounds = { min: 1, max: thresholdCentsMax }
@@ -41,10 +43,10 @@ export function AutoRefillForm({
     },
   )
   return (
-    <LimitForm title="Automatic refill" owner={owner} write={write}>
+    <LimitForm title={t("Automatic refill")} owner={owner} write={write}>
       <CheckField
-        label="Buy credit automatically"
-        hint={canPay ? null : "Add a payment method first."}
+        label={t("Buy credit automatically")}
+        hint={canPay ? null : t("Add a payment method first.")}
         disabled={!owner || !canPay}
         checked={enabled}
         onChange={(event) => setEnabled(event.target.checked)}
@@ -53,7 +55,7 @@ export function AutoRefillForm({
         <NumberField
           kind="amount"
           bounds={thresholdBounds}
-          label="When the balance falls to ($)"
+          label={t("When the balance falls to ($)")}
           disabled={!owner}
           value={threshold}
           onText={setThreshold}
@@ -61,7 +63,7 @@ export function AutoRefillForm({
         <NumberField
           kind="amount"
           bounds={thresholdBounds}
-          label="Refill to ($)"
+          label={t("Refill to ($)")}
           disabled={!owner}
           value={target}
           onText={setTarget}
@@ -105,12 +107,12 @@ export function SpendControlsForm({
     },
   )
   return (
-    <LimitForm title="Spend controls" owner={owner} write={write}>
+    <LimitForm title={t("Spend controls")} owner={owner} write={write}>
       <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
         <NumberField
           kind="amount"
           bounds={thresholdBounds}
-          label="Warn at a monthly spend of ($)"
+          label={t("Warn at a monthly spend of ($)")}
           disabled={!owner}
           value={warning}
           onText={setWarning}
@@ -118,7 +120,7 @@ export function SpendControlsForm({
         <NumberField
           kind="amount"
           bounds={thresholdBounds}
-          label="Stop at a monthly spend of ($)"
+          label={t("Stop at a monthly spend of ($)")}
           disabled={!owner}
           value={cutoff}
           onText={setCutoff}
@@ -127,7 +129,7 @@ export function SpendControlsForm({
           <NumberField
             kind="amount"
             bounds={thresholdBounds}
-            label="Warn below a balance of ($)"
+            label={t("Warn below a balance of ($)")}
             disabled={!owner}
             value={low}
             onText={setLow}
@@ -135,12 +137,14 @@ export function SpendControlsForm({
         ) : null}
       </div>
       <p className="text-soft text-xs">
-        A warning is a rule under{" "}
-        <Link to="/o/$orgId/alerts" params={{ orgId: id }} search={{}} className="text-accent underline">
-          Alerts
-        </Link>
-        , where you choose who is notified by webhook or e-mail. When the monthly limit is reached, requests
-        are refused until the next month. Leave a field empty to turn it off.
+        <T
+          text="A warning is a rule under <a>Alerts</a>, where you choose who is notified by webhook or e-mail. When the monthly limit is reached, requests are refused until the next month. Leave a field empty to turn it off."
+          a={(children) => (
+            <Link to="/o/$orgId/alerts" params={{ orgId: id }} search={{}} className="text-accent underline">
+              {children}
+            </Link>
+          )}
+        />
       </p>
     </LimitForm>
   )
@@ -157,10 +161,10 @@ export function LimitForm({
   write: FormWrite & { readonly isSuccess: boolean }
   children: ReactNode
 }): ReactNode {
-  const saved = write.isSuccess ? <Notice tone="good">Saved.</Notice> : null
+  const saved = write.isSuccess ? <Notice tone="good">{t("Saved.")}</Notice> : null
   const save = (
     <Button type="submit" className="self-start" busy={write.isPending}>
-      Save
+      {t("Save")}
     </Button>
   )
   return (
@@ -173,7 +177,7 @@ export function LimitForm({
             save
           ) : (
             <Notice tone="info">
-              Only owners, and members with the role Billing, can change these settings.
+              {t("Only owners, and members with the role Billing, can change these settings.")}
             </Notice>
           )
         }

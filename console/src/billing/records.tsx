@@ -7,12 +7,13 @@ import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, type Tone } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 const movementWords: Record<CreditMovement["kind"], string> = {
-  credit: "Credit",
-  purchase: "Purchase",
-  adjustment: "Adjustment",
-  payment: "Payment of an invoice",
+  credit: t("Credit"),
+  purchase: t("Purchase"),
+  adjustment: t("Adjustment"),
+  payment: t("Payment of an invoice"),
 }
 
 /** Everything but usage, which the spend shows by day. */
@@ -23,24 +24,24 @@ export function CreditMovements(): ReactNode {
     async (page) => await api.listCreditMovements({ params: { billing_account_id }, query: page }),
   )
   return (
-    <section className="flex flex-col gap-3" aria-label="Credit movements">
-      <h2 className="text-sm font-semibold">Credit movements</h2>
-      <Loaded query={query} what="credit movements">
+    <section className="flex flex-col gap-3" aria-label={t("Credit movements")}>
+      <h2 className="text-sm font-semibold">{t("Credit movements")}</h2>
+      <Loaded query={query} label={t("Loading credit movements")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="card" title="No credit yet" />
+              <Empty icon="card" title={t("No credit yet")} />
             </div>
           ) : (
             <Table
-              label="Credit movements"
+              label={t("Credit movements")}
               rows={rows}
               rowKey={({ id }) => id}
               columns={[
-                { name: "Date", cell: ({ created_at }) => moment(created_at) },
-                { name: "What", cell: ({ kind, note }) => note ?? movementWords[kind] },
+                { name: t("Date"), cell: ({ created_at }) => moment(created_at) },
+                { name: t("What"), cell: ({ kind, note }) => note ?? movementWords[kind] },
                 {
-                  name: "Amount",
+                  name: t("Amount"),
                   align: "right",
                   cell: ({ amount_cents }) => <span className="number">{cents(amount_cents)}</span>,
                 },
@@ -69,31 +70,31 @@ export function Purchases(): ReactNode {
     async (page) => await api.listRefills({ params: { billing_account_id }, query: page }),
   )
   return (
-    <section className="flex flex-col gap-3" aria-label="Credit purchases">
-      <h2 className="text-sm font-semibold">Credit purchases</h2>
-      <Loaded query={query} what="purchases">
+    <section className="flex flex-col gap-3" aria-label={t("Credit purchases")}>
+      <h2 className="text-sm font-semibold">{t("Credit purchases")}</h2>
+      <Loaded query={query} label={t("Loading purchases")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="card" title="No purchases yet" />
+              <Empty icon="card" title={t("No purchases yet")} />
             </div>
           ) : (
             <Table
-              label="Credit purchases"
+              label={t("Credit purchases")}
               rows={rows}
               rowKey={({ id }) => id}
               columns={[
-                { name: "Date", cell: ({ created_at }) => moment(created_at) },
+                { name: t("Date"), cell: ({ created_at }) => moment(created_at) },
                 {
-                  name: "Bought by",
+                  name: t("Bought by"),
                   cell: ({ created_by_user: user }) =>
-                    user ? (user.name ?? user.email) : "Automatic refill",
+                    user ? (user.name ?? user.email) : t("Automatic refill"),
                 },
                 {
-                  name: "Status",
+                  name: t("Status"),
                   cell: ({ status, error_message }) => (
                     <>
-                      <Badge tone={purchaseTones[status]}>{stateWords(status)}</Badge>
+                      <Badge tone={purchaseTones[status]}>{stateNames[status]}</Badge>
                       {error_message ? (
                         <span className="text-soft block text-xs">{error_message}</span>
                       ) : null}
@@ -101,20 +102,20 @@ export function Purchases(): ReactNode {
                   ),
                 },
                 {
-                  name: "Amount",
+                  name: t("Amount"),
                   align: "right",
                   cell: ({ amount_in_cents }) => (
                     <span className="number">{cents(amount_in_cents ?? 0)}</span>
                   ),
                 },
                 {
-                  name: "Receipt",
+                  name: t("Receipt"),
                   align: "right",
                   cell: ({ id, status, created_at }) =>
                     status === "succeeded" ? (
                       <Files
                         address={`/v1/billing_accounts/${billing_account_id}/refills/${id}/receipt`}
-                        name={`Receipt of ${moment(created_at)}`}
+                        name={t("Receipt of {createdAt}", { createdAt: moment(created_at) })}
                       />
                     ) : null,
                 },
@@ -137,50 +138,52 @@ export function Invoices(): ReactNode {
     async (page) => await api.listInvoices({ params: { billing_account_id }, query: page }),
   )
   return (
-    <section className="flex flex-col gap-3" aria-label="Invoices">
-      <h2 className="text-sm font-semibold">Invoices</h2>
-      <Loaded query={query} what="invoices">
+    <section className="flex flex-col gap-3" aria-label={t("Invoices")}>
+      <h2 className="text-sm font-semibold">{t("Invoices")}</h2>
+      <Loaded query={query} label={t("Loading invoices")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="file" title="No invoices yet">
-                An invoice is issued at the end of each calendar month.
+              <Empty icon="file" title={t("No invoices yet")}>
+                {t("An invoice is issued at the end of each calendar month.")}
               </Empty>
             </div>
           ) : (
             <Table
-              label="Invoices"
+              label={t("Invoices")}
               rows={rows}
               rowKey={({ id }) => id}
               columns={[
                 {
-                  name: "Invoice",
-                  cell: ({ number }) => <span className="number font-medium">Invoice {number}</span>,
+                  name: t("Invoice"),
+                  cell: ({ number }) => (
+                    <span className="number font-medium">{t("Invoice {number}", { number })}</span>
+                  ),
                 },
-                { name: "Month", cell: ({ period_start }) => month(period_start) },
+                { name: t("Month"), cell: ({ period_start }) => month(period_start) },
                 {
-                  name: "Status",
-                  cell: ({ status }) => <Badge tone={invoiceTones[status]}>{stateWords(status)}</Badge>,
+                  name: t("Status"),
+                  cell: ({ status }) => <Badge tone={invoiceTones[status]}>{stateNames[status]}</Badge>,
                 },
                 {
-                  name: "Usage",
+                  name: t("Usage"),
                   align: "right",
                   cell: ({ usage_cents }) => (
                     <span className="number">{smallDollars(usage_cents / 100)}</span>
                   ),
                 },
                 {
-                  name: "Due",
+                  name: t("Due"),
                   align: "right",
                   cell: ({ amount_due_cents }) => <span className="number">{cents(amount_due_cents)}</span>,
                 },
                 {
-                  name: "Files",
+                  name: t("Files"),
                   align: "right",
                   cell: ({ id, number }) => (
                     <Files
                       address={`/v1/billing_accounts/${billing_account_id}/invoices/${id}`}
-                      name={`Invoice ${number}`}
+                      name={t("Invoice {number}", { number })}
                     />
                   ),
                 },
@@ -197,18 +200,27 @@ export function Invoices(): ReactNode {
 function Files({ address, name }: { address: string; name: string }): ReactNode {
   return (
     <span className="flex justify-end gap-3">
-      <a className="text-accent underline" href={`${address}.pdf`} aria-label={`${name} as PDF`}>
-        PDF
+      <a className="text-accent underline" href={`${address}.pdf`} aria-label={t("{name} as PDF", { name })}>
+        {t("PDF")}
       </a>
-      <a className="text-accent underline" href={`${address}.html`} aria-label={`${name} as a page`}>
-        Page
+      <a
+        className="text-accent underline"
+        href={`${address}.html`}
+        aria-label={t("{name} as a page", { name })}
+      >
+        {t("Page")}
       </a>
     </span>
   )
 }
 
-/** "action_required" is "Action required". */
-function stateWords(status: string): string {
-  const words = status.replaceAll("_", " ")
-  return words.slice(0, 1).toUpperCase() + words.slice(1)
+const stateNames: Record<CreditPurchase["status"] | Invoice["status"], string> = {
+  processing: t("Processing"),
+  succeeded: t("Succeeded"),
+  failed: t("Failed"),
+  action_required: t("Action required"),
+  timed_out: t("Timed out"),
+  open: t("Open"),
+  paid: t("Paid"),
+  payment_failed: t("Payment failed"),
 }

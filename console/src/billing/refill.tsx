@@ -10,6 +10,7 @@ import { NumberField } from "../parts/number-field.tsx"
 import { Loading, Notice } from "../parts/page.tsx"
 import { readNumber } from "../parts/typed-number.ts"
 import { useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 const bounds = { min: refillCentsMin, max: refillCentsMax, required: true }
 const pollMs = 1_500
@@ -31,19 +32,19 @@ export function RefillDialog({ onClose }: { onClose: () => void }): ReactNode {
   if (purchase) return <Outcome purchase={purchase} onClose={onClose} />
   return (
     <FormDialog
-      title="Add credit"
-      submit={wanted === null ? "Add credit" : `Pay ${cents(wanted)}`}
+      title={t("Add credit")}
+      submit={wanted === null ? t("Add credit") : t("Pay {wanted}", { wanted: cents(wanted) })}
       write={write}
       onClose={onClose}
     >
       <NumberField
         kind="amount"
         bounds={bounds}
-        label="Amount in dollars"
+        label={t("Amount in dollars")}
         autoFocus
         value={amount}
         onText={setAmount}
-        hint="Charged to the payment method of this account."
+        hint={t("Charged to the payment method of this account.")}
       />
     </FormDialog>
   )
@@ -65,11 +66,11 @@ function Outcome({ purchase, onClose }: { purchase: CreditPurchase; onClose: () 
       void queries.invalidateQueries({ queryKey: [name, billing_account_id] })
   }, [status, queries, billing_account_id])
   return (
-    <Dialog title="Add credit" onClose={onClose}>
+    <Dialog title={t("Add credit")} onClose={onClose}>
       <div className="flex flex-col gap-4">
         <PurchaseSentence purchase={data} />
         <Button className="self-end" onClick={onClose}>
-          Done
+          {t("Done")}
         </Button>
       </div>
     </Dialog>
@@ -83,14 +84,18 @@ function PurchaseSentence({
 }): ReactNode {
   switch (status) {
     case "processing":
-      return <Loading what="the payment" />
+      return <Loading label={t("Loading the payment")} />
     case "succeeded":
-      return <Notice tone="good">{cents(amount_in_cents ?? 0)} of credit added.</Notice>
+      return (
+        <Notice tone="good">
+          {t("{amountInCents} of credit added.", { amountInCents: cents(amount_in_cents ?? 0) })}
+        </Notice>
+      )
     case "action_required":
-      return <Notice tone="warn">{error_message ?? "Your bank asks you to confirm the payment."}</Notice>
+      return <Notice tone="warn">{error_message ?? t("Your bank asks you to confirm the payment.")}</Notice>
     case "failed":
-      return <Notice tone="bad">{error_message ?? "The payment was refused. Nothing was charged."}</Notice>
+      return <Notice tone="bad">{error_message ?? t("The payment was refused. Nothing was charged.")}</Notice>
     case "timed_out":
-      return <Notice tone="bad">{error_message ?? "The payment provider did not answer in time."}</Notice>
+      return <Notice tone="bad">{error_message ?? t("The payment provider did not answer in time.")}</Notice>
   }
 }

@@ -22,6 +22,8 @@ import { TextField } from "../parts/field.tsx"
 import { count } from "../parts/format.ts"
 import { Badge, Loaded, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 type Open =
   | { readonly kind: "set"; readonly tag: TagBudget | null }
@@ -40,26 +42,27 @@ export function TagBudgetsPanel({ owner }: { owner: boolean }): ReactNode {
   })
   return (
     <Panel
-      title="Budgets and limits of tags"
+      title={t("Budgets and limits of tags")}
       actions={
         owner ? (
           <Button small icon="plus" onClick={() => setOpen({ kind: "set", tag: null })}>
-            Add limit
+            {t("Add limit")}
           </Button>
         ) : undefined
       }
     >
       <p className="text-soft mb-3 text-sm">
-        Requests carry tags in a header: <code className="whitespace-nowrap">x-umpire-tags: team=ops</code>. A
-        budget caps what is spent on a tag, or warns of it; a limit caps its requests or tokens a minute.
-        Requests without the tag do not count.
+        <T
+          text="Requests carry tags in a header: <code>x-umpire-tags: team=ops</code>. A budget caps what is spent on a tag, or warns of it; a limit caps its requests or tokens a minute. Requests without the tag do not count."
+          code={(children) => <code className="whitespace-nowrap">{children}</code>}
+        />
       </p>
-      <Loaded query={query} what="budgets and limits of tags">
+      <Loaded query={query} label={t("Loading budgets and limits of tags")}>
         {(tags) =>
           tags.length === 0 ? (
-            <p className="text-soft text-sm">No tag has a budget or limit.</p>
+            <p className="text-soft text-sm">{t("No tag has a budget or limit.")}</p>
           ) : (
-            <ul className="divide-line divide-y text-sm" aria-label="Budgets and limits of tags">
+            <ul className="divide-line divide-y text-sm" aria-label={t("Budgets and limits of tags")}>
               {tags.map((tag) => (
                 <TagRow key={nameOf(tag)} tag={tag} owner={owner} onOpen={setOpen} />
               ))}
@@ -70,8 +73,8 @@ export function TagBudgetsPanel({ owner }: { owner: boolean }): ReactNode {
       {open?.kind === "set" ? <SetBudget tag={open.tag} queryKey={queryKey} onClose={close} /> : null}
       {open?.kind === "remove" ? (
         <ConfirmDialog
-          title={`Remove the limits of ${nameOf(open.tag)}?`}
-          submit="Remove"
+          title={t("Remove the limits of {nameOf}?", { nameOf: nameOf(open.tag) })}
+          submit={t("Remove")}
           act={async () => {
             const { key, value } = open.tag
             const body = { key, value, budgets: [], rate_limit: null, tokens_per_minute: null }
@@ -80,7 +83,7 @@ export function TagBudgetsPanel({ owner }: { owner: boolean }): ReactNode {
           refreshes={[queryKey]}
           onClose={close}
         >
-          Nothing limits what is spent on this tag, or how many requests it has, from then on.
+          {t("Nothing limits what is spent on this tag, or how many requests it has, from then on.")}
         </ConfirmDialog>
       ) : null}
     </Panel>
@@ -91,8 +94,15 @@ function rateLines({ rate_limit, tokens_per_minute }: TagBudget): string[] {
   return [
     ...(rate_limit === null
       ? []
-      : [`${count(rate_limit.requests_per_minute)} requests a minute, ${count(rate_limit.burst)} at once`]),
-    ...(tokens_per_minute === null ? [] : [`${count(tokens_per_minute)} tokens a minute`]),
+      : [
+          t("{requestsPerMinute} requests a minute, {burst} at once", {
+            requestsPerMinute: count(rate_limit.requests_per_minute),
+            burst: count(rate_limit.burst),
+          }),
+        ]),
+    ...(tokens_per_minute === null
+      ? []
+      : [t("{tokensPerMinute} tokens a minute", { tokensPerMinute: count(tokens_per_minute) })]),
   ]
 }
 
@@ -111,7 +121,7 @@ function TagRow({
         <span className="mb-0.5 block font-mono text-xs font-semibold wrap-anywhere">{nameOf(tag)}</span>
         {budgetLines(tag).map(({ text, isBlocked }) => (
           <span key={text} className="block">
-            {text} {isBlocked ? <Badge tone="bad">Blocked</Badge> : null}
+            {text} {isBlocked ? <Badge tone="bad">{t("Blocked")}</Badge> : null}
           </span>
         ))}
         {rateLines(tag).map((text) => (
@@ -122,16 +132,20 @@ function TagRow({
       </span>
       {owner ? (
         <span className="flex shrink-0 gap-2">
-          <Button small onClick={() => onOpen({ kind: "set", tag })} aria-label={`Edit ${nameOf(tag)}`}>
-            Edit
+          <Button
+            small
+            onClick={() => onOpen({ kind: "set", tag })}
+            aria-label={t("Edit {nameOf}", { nameOf: nameOf(tag) })}
+          >
+            {t("Edit")}
           </Button>
           <Button
             small
             kind="bad"
             onClick={() => onOpen({ kind: "remove", tag })}
-            aria-label={`Remove ${nameOf(tag)}`}
+            aria-label={t("Remove {nameOf}", { nameOf: nameOf(tag) })}
           >
-            Remove
+            {t("Remove")}
           </Button>
         </span>
       ) : null}
@@ -164,15 +178,15 @@ function SetBudget({
   )
   return (
     <FormDialog
-      title={tag ? `Limits of ${nameOf(tag)}` : "Add a limit"}
-      submit="Save"
+      title={tag ? t("Limits of {nameOf}", { nameOf: nameOf(tag) }) : t("Add a limit")}
+      submit={t("Save")}
       write={write}
       ready={!isUnlimited({ ...rateDraft, ...draft })}
       onClose={onClose}
     >
       <div className="grid grid-cols-2 gap-3">
         <TextField
-          label="Tag"
+          label={t("Tag")}
           required
           autoFocus={tag === null}
           disabled={tag !== null}
@@ -181,7 +195,7 @@ function SetBudget({
           onChange={(event) => setKey(event.target.value)}
         />
         <TextField
-          label="Value"
+          label={t("Value")}
           required
           disabled={tag !== null}
           placeholder="ops"
@@ -190,7 +204,7 @@ function SetBudget({
         />
       </div>
       <BudgetFields draft={draft} onChange={setDraft} />
-      <RateFields draft={rateDraft} without="No limit" onChange={setRateDraft} />
+      <RateFields draft={rateDraft} without={t("No limit")} onChange={setRateDraft} />
     </FormDialog>
   )
 }

@@ -1,10 +1,10 @@
 /** Stacked bars over days on a scale with round steps; a bar says its figures when it is pointed at, and is a link. */
 import { Link, type LinkProps } from "@tanstack/react-router"
 import { type KeyboardEvent, type ReactNode, useState } from "react"
-import { plural } from "../parts/format.ts"
 import type { Colors } from "./colors.ts"
 import { distinctLabels } from "./distinct-labels.ts"
 import { roundSteps } from "./round-steps.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 interface DayBar {
   readonly label: string
@@ -37,7 +37,7 @@ export function StackedBars({
     <figure className="flex flex-col gap-1.5">
       <figcaption className="number flex min-h-5 flex-wrap justify-between gap-x-3 text-xs">
         <span className="text-soft">
-          {shown ? shown.label : `Most in a day ${format(Math.max(0, ...totals))}`}
+          {shown ? shown.label : t("Most in a day {format}", { format: format(Math.max(0, ...totals)) })}
         </span>
         {shown ? <DayFigures names={names} bar={shown} format={format} /> : null}
       </figcaption>
@@ -46,7 +46,12 @@ export function StackedBars({
         <div
           className="relative flex h-40 min-w-0 flex-1"
           role="group"
-          aria-label={`${title}: ${plural(bars.length, "day")}, ${format(sum(totals))} in all`}
+          aria-label={tn(
+            bars.length,
+            "{title}: {count} day, {format} in all",
+            "{title}: {count} days, {format} in all",
+            { title, format: format(sum(totals)) },
+          )}
           onMouseLeave={() => setAt(null)}
           onKeyDown={stepToNeighbour}
         >
@@ -100,7 +105,7 @@ function stepToNeighbour(event: KeyboardEvent<HTMLElement>): void {
 function Scale({ labels }: { labels: readonly string[] }): ReactNode {
   return (
     <ol
-      className="number text-soft flex h-40 flex-col-reverse justify-between text-right text-[11px]"
+      className="number text-soft flex h-40 flex-col-reverse justify-between text-end text-[11px]"
       aria-hidden="true"
     >
       {labels.map((label, index) => (

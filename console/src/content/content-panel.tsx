@@ -5,13 +5,15 @@ import type { ContentSettings } from "../../../src/contract/content.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { Form } from "../parts/form.tsx"
-import { ago, count, plural } from "../parts/format.ts"
+import { ago, count } from "../parts/format.ts"
 import { Loaded, Notice, Panel } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { dropReasonWords } from "./content-words.ts"
 import { DeleteContents, ExportLink } from "./delete-contents.tsx"
 import { KeptFields, keptDraft, keptOf } from "./kept-fields.tsx"
 import { RedactionFields, RedactionSet, isUsable, patternRow } from "./redaction-fields.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 export const contentKey = (org_id: string): readonly unknown[] => ["content", org_id]
 
@@ -25,8 +27,8 @@ export function ContentPanel(): ReactNode {
   const { id: org_id } = useOrganization()
   const query = useQuery(contentSettingsQuery(org_id))
   return (
-    <Panel title="Kept content">
-      <Loaded query={query} what="the settings">
+    <Panel title={t("Kept content")}>
+      <Loaded query={query} label={t("Loading the settings")}>
         {(settings) => (
           <div className="flex flex-col gap-5">
             <SettingsForm settings={settings} />
@@ -64,7 +66,7 @@ function SettingsForm({ settings }: { settings: ContentSettings }): ReactNode {
   const keeps = kept.keep !== "nothing"
   return (
     <Form
-      label="Kept content"
+      label={t("Kept content")}
       write={write}
       ready={wanted !== null && patterns.every(isUsable)}
       footer={
@@ -76,17 +78,18 @@ function SettingsForm({ settings }: { settings: ContentSettings }): ReactNode {
             busy={write.isPending}
             disabled={disabled || wanted === null || !patterns.every(isUsable)}
           >
-            Save
+            {t("Save")}
           </Button>
         ) : (
-          <Notice tone="info">Only owners can change these settings.</Notice>
+          <Notice tone="info">{t("Only owners can change these settings.")}</Notice>
         )
       }
     >
       {settings.available ? null : (
         <Notice tone="warn">
-          Nothing can be kept: this installation has no key to encrypt content with. The operator sets
-          content.keys.
+          {t(
+            "Nothing can be kept: this installation has no key to encrypt content with. The operator sets content.keys.",
+          )}
         </Notice>
       )}
       <KeptFields draft={kept} disabled={disabled} onChange={setKept} />
@@ -95,12 +98,13 @@ function SettingsForm({ settings }: { settings: ContentSettings }): ReactNode {
           <RedactionFields rows={patterns} disabled={disabled} onChange={(rows) => setPatterns([...rows])} />
           <RedactionSet value={set} disabled={disabled} onChange={setSet} />
           <p className="text-soft text-xs">
-            Content is encrypted, read only by members of this organization, and every reading is in the audit
-            log.
+            {t(
+              "Content is encrypted, read only by members of this organization, and every reading is in the audit log.",
+            )}
           </p>
         </>
       ) : null}
-      {write.isSuccess ? <Notice tone="good">Saved. It holds from the next request on.</Notice> : null}
+      {write.isSuccess ? <Notice tone="good">{t("Saved. It holds from the next request on.")}</Notice> : null}
     </Form>
   )
 }
@@ -111,28 +115,40 @@ function Stored({ settings: { stored, dropped } }: { settings: ContentSettings }
   return (
     <div className="border-line flex flex-col gap-3 border-t pt-4">
       <p className="number text-sm">
-        Content of <strong className="font-medium">{plural(stored, "request")}</strong> is stored.
+        <T
+          text="Content of <b>{count} requests</b> is stored."
+          one="Content of <b>{count} request</b> is stored."
+          count={stored}
+          b={(children) => <strong className="font-medium">{children}</strong>}
+        />
       </p>
-      {dropped.count > 0 ? (
-        <Notice tone="warn">
-          {plural(dropped.count, "request")} should have been kept and {dropped.count === 1 ? "was" : "were"}{" "}
-          not
-          {dropped.last_at ? `, last ${ago(dropped.last_at)}` : ""}:{" "}
-          {dropped.reasons
-            .map(({ reason, count: of }) => `${count(of)} ${dropReasonWords(reason)}`)
-            .join("; ")}
-          .
-        </Notice>
-      ) : null}
+      {dropped.count > 0 ? <Notice tone="warn">{droppedSentence(dropped)}</Notice> : null}
       {owner && stored > 0 ? (
         <div className="flex flex-wrap gap-2">
           <ExportLink />
           <Button kind="bad" small icon="trash" onClick={() => setDeleting(true)}>
-            Delete content
+            {t("Delete content")}
           </Button>
         </div>
       ) : null}
       {deleting ? <DeleteContents onClose={() => setDeleting(false)} /> : null}
     </div>
   )
+}
+
+function droppedSentence({ count: many, last_at, reasons: given }: ContentSettings["dropped"]): string {
+  const reasons = given.map(({ reason, count: of }) => `${count(of)} ${dropReasonWords(reason)}`).join("; ")
+  return last_at
+    ? tn(
+        many,
+        "{count} request should have been kept and was not, last {lastAt}: {reasons}.",
+        "{count} requests should have been kept and were not, last {lastAt}: {reasons}.",
+        { lastAt: ago(last_at), reasons },
+      )
+    : tn(
+        many,
+        "{count} request should have been kept and was not: {reasons}.",
+        "{count} requests should have been kept and were not: {reasons}.",
+        { reasons },
+      )
 }

@@ -1,17 +1,20 @@
 /** What is kept of requests, in words. */
 import type { ContentLevel } from "../../../src/contract/content.ts"
-import { percent, plural } from "../parts/format.ts"
+import { percent } from "../parts/format.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export const levelNames: Readonly<Record<ContentLevel, string>> = {
-  nothing: "Nothing",
-  answers: "Answers only",
-  evidence_and_answers: "Texts and answers",
+  nothing: t("Nothing"),
+  answers: t("Answers only"),
+  evidence_and_answers: t("Texts and answers"),
 }
 
 export const levelHints: Readonly<Record<ContentLevel, string>> = {
-  nothing: "Only counts, times and costs are recorded; no text.",
-  answers: "The questions and answers are kept, the text that they are about is not.",
-  evidence_and_answers: "Questions, answers and the texts that they are about are kept; review needs this.",
+  nothing: t("Only counts, times and costs are recorded; no text."),
+  answers: t("The questions and answers are kept, the text that they are about is not."),
+  evidence_and_answers: t(
+    "Questions, answers and the texts that they are about are kept; review needs this.",
+  ),
 }
 
 interface Kept {
@@ -21,17 +24,29 @@ interface Kept {
 }
 
 export function keptSentence({ keep, sample_rate, retention_days }: Kept): string {
-  if (keep === "nothing" || sample_rate === 0) return "Nothing is kept"
-  const of = sample_rate === 1 ? "every request" : `${percent(sample_rate)} of the requests`
-  return `${levelNames[keep]} of ${of} for ${plural(retention_days, "day")}`
+  if (keep === "nothing" || sample_rate === 0) return t("Nothing is kept")
+  const level = levelNames[keep]
+  return sample_rate === 1
+    ? tn(
+        retention_days,
+        "{level} of every request for {count} day",
+        "{level} of every request for {count} days",
+        { level },
+      )
+    : tn(
+        retention_days,
+        "{level} of {share} of the requests for {count} day",
+        "{level} of {share} of the requests for {count} days",
+        { level, share: percent(sample_rate) },
+      )
 }
 
 const dropReasons: Readonly<Record<string, string>> = {
-  journal: "the disk or the journal was full",
-  too_large: "larger than a record may be",
-  redaction: "could not be redacted",
-  settings: "the settings could not be read",
-  decryption: "the key to decrypt it is missing",
+  journal: t("the disk or the journal was full"),
+  too_large: t("larger than a record may be"),
+  redaction: t("could not be redacted"),
+  settings: t("the settings could not be read"),
+  decryption: t("the key to decrypt it is missing"),
 }
 
 export const dropReasonWords = (reason: string): string => dropReasons[reason] ?? reason

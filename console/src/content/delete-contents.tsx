@@ -5,8 +5,8 @@ import { Button } from "../parts/button.tsx"
 import { Dialog, FormDialog } from "../parts/dialog.tsx"
 import { TextField } from "../parts/field.tsx"
 import { Icon } from "../parts/icon.tsx"
-import { plural } from "../parts/format.ts"
 import { useOrganization } from "../session.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function DeleteContents({ onClose }: { onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()
@@ -30,39 +30,42 @@ export function DeleteContents({ onClose }: { onClose: () => void }): ReactNode 
   )
   if (deleted !== null)
     return (
-      <Dialog title="Deleted" onClose={onClose}>
-        <p className="text-sm">Content of {plural(deleted, "request")} was deleted.</p>
+      <Dialog title={t("Deleted")} onClose={onClose}>
+        <p className="text-sm">
+          {tn(deleted, "Content of {count} request was deleted.", "Content of {count} requests was deleted.")}
+        </p>
         <div className="mt-4 flex justify-end">
           <Button kind="loud" onClick={onClose}>
-            Done
+            {t("Done")}
           </Button>
         </div>
       </Dialog>
     )
   return (
     <FormDialog
-      title="Delete kept content"
-      submit="Delete"
+      title={t("Delete kept content")}
+      submit={t("Delete")}
       danger
       write={write}
       onClose={onClose}
       ready={before !== "" || reference.trim() !== ""}
     >
       <p className="text-soft text-sm">
-        Texts and answers are deleted for good, with what waits for review and examples that reviewers made of
-        them. Counts and costs stay. With both fields, requests that match both.
+        {t(
+          "Texts and answers are deleted for good, with what waits for review and examples that reviewers made of them. Counts and costs stay. With both fields, requests that match both.",
+        )}
       </p>
       <TextField
-        label="Of requests before"
+        label={t("Of requests before")}
         type="datetime-local"
         value={before}
         onChange={(event) => setBefore(event.target.value)}
       />
       <TextField
-        label="Of requests with the reference"
+        label={t("Of requests with the reference")}
         maxLength={128}
         placeholder="customer-4711"
-        hint="The tag “reference” that the caller sent in x-umpire-tags."
+        hint={t("The tag “reference” that the caller sent in x-umpire-tags.")}
         value={reference}
         onChange={(event) => setReference(event.target.value)}
       />
@@ -80,7 +83,7 @@ export function ExportLink(): ReactNode {
       download={`content-${org_id}.jsonl`}
       className={`${look} hover:bg-sunken`}
     >
-      <Icon name="download" /> Export as JSON lines
+      <Icon name="download" /> {t("Export as JSON lines")}
     </a>
   )
 }

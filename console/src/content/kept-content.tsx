@@ -13,19 +13,22 @@ import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { moment, plural, probability } from "../parts/format.ts"
+import { moment, probability } from "../parts/format.ts"
 import { Badge, Loaded, Panel } from "../parts/page.tsx"
 import { packChat } from "../playground/chat-draft.ts"
 import { packDraft } from "../playground/keep.ts"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { chatOfContent, draftOfContent } from "./draft-of-content.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const absent: Record<Exclude<ContentState, "answers" | "evidence_and_answers">, string> = {
-  none: "Nothing is kept of this request.",
-  redacting:
+  none: t("Nothing is kept of this request."),
+  redacting: t(
     "The content of this request waits to be redacted. It is kept after that; this page looks again.",
-  deleted: "The content of this request was deleted.",
-  expired: "The content of this request was deleted at the end of its retention.",
+  ),
+  deleted: t("The content of this request was deleted."),
+  expired: t("The content of this request was deleted at the end of its retention."),
 }
 
 export function KeptContentPanel({
@@ -42,42 +45,46 @@ export function KeptContentPanel({
   const [shown, setShown] = useState(false)
   if (follows)
     return (
-      <Panel title="Text and answers">
+      <Panel title={t("Text and answers")}>
         <p role="status" className="text-soft text-sm">
-          Nothing is stored yet. What is kept of a request is stored shortly after its record; this page looks
-          again for a minute.
+          {t(
+            "Nothing is stored yet. What is kept of a request is stored shortly after its record; this page looks again for a minute.",
+          )}
         </p>
       </Panel>
     )
   if (state !== "answers" && state !== "evidence_and_answers")
     return (
-      <Panel title="Text and answers">
+      <Panel title={t("Text and answers")}>
         <p className="text-soft text-sm">
           {absent[state]}{" "}
           {state === "none" ? (
             <>
-              What is kept is chosen in{" "}
-              <Link to="/o/$orgId/settings" params={{ orgId }} className="text-accent underline">
-                Settings
-              </Link>
-              .
+              <T
+                text="What is kept is chosen in <a>Settings</a>."
+                a={(children) => (
+                  <Link to="/o/$orgId/settings" params={{ orgId }} className="text-accent underline">
+                    {children}
+                  </Link>
+                )}
+              />
             </>
           ) : null}
         </p>
       </Panel>
     )
   return (
-    <Panel title="Text and answers">
+    <Panel title={t("Text and answers")}>
       {shown ? (
         <Content seqId={seqId} />
       ) : (
         <div className="flex flex-wrap items-center justify-between gap-3">
           <p className="text-soft text-sm">
-            {state === "answers" ? "The answers were kept." : "The text and the answers were kept."} Reading
-            them is recorded in the audit log.
+            {state === "answers" ? t("The answers were kept.") : t("The text and the answers were kept.")}{" "}
+            {t("Reading them is recorded in the audit log.")}
           </p>
           <Button icon="eye" onClick={() => setShown(true)}>
-            Show content
+            {t("Show content")}
           </Button>
         </div>
       )}
@@ -93,12 +100,12 @@ function Content({ seqId: seq_id }: { seqId: string }): ReactNode {
     queryFn: async () => await api.getContent({ params: { org_id, seq_id } }),
   })
   return (
-    <Loaded query={query} what="the content">
+    <Loaded query={query} label={t("Loading the content")}>
       {(content) => (
         <div className="flex flex-col gap-4">
           <Evidence content={content} />
           {content.answers.length > 0 ? <Answers content={content} /> : null}
-          {content.output === null ? null : <Messages label="Output" messages={content.output} />}
+          {content.output === null ? null : <Messages label={t("Output")} messages={content.output} />}
           <Footer content={content} />
         </div>
       )}
@@ -107,23 +114,28 @@ function Content({ seqId: seq_id }: { seqId: string }): ReactNode {
 }
 
 function Evidence({ content: { evidence, input } }: { content: KeptContent }): ReactNode {
-  if (evidence !== null) return <Text label="Text" text={evidence} />
-  if (input === null) return <p className="text-soft text-sm">The text that was asked about was not kept.</p>
+  if (evidence !== null) return <Text label={t("Text")} text={evidence} />
+  if (input === null)
+    return <p className="text-soft text-sm">{t("The text that was asked about was not kept.")}</p>
   return (
     <>
-      <Messages label="Input" messages={input.messages} />
+      <Messages label={t("Input")} messages={input.messages} />
       {input.texts.map((text, index) => (
-        <Text key={index} label={`Input ${index + 1}`} text={text ?? "Sent as tokens, which are not kept."} />
+        <Text
+          key={index}
+          label={t("Input {index}", { index: index + 1 })}
+          text={text ?? t("Sent as tokens, which are not kept.")}
+        />
       ))}
     </>
   )
 }
 
 const roleNames: Record<ContentMessage["role"], string> = {
-  system: "Instructions",
-  user: "User",
-  assistant: "Assistant",
-  tool: "Tool",
+  system: t("Instructions"),
+  user: t("User"),
+  assistant: t("Assistant"),
+  tool: t("Tool"),
 }
 
 function Messages({ label, messages }: { label: string; messages: readonly ContentMessage[] }): ReactNode {
@@ -176,7 +188,7 @@ function Text({ label, text }: { label: string; text: string }): ReactNode {
 
 function Answers({ content: { answers, questions } }: { content: KeptContent }): ReactNode {
   return (
-    <ul aria-label="Answers" className="divide-line flex flex-col divide-y">
+    <ul aria-label={t("Answers")} className="divide-line flex flex-col divide-y">
       {answers.map((answer, index) => (
         <li
           key={answer.name ?? index}
@@ -190,7 +202,7 @@ function Answers({ content: { answers, questions } }: { content: KeptContent }):
           </span>
           <span className="number flex items-center gap-3 text-sm">
             {answer.abstained ? (
-              <Badge tone="warn">Abstained</Badge>
+              <Badge tone="warn">{t("Abstained")}</Badge>
             ) : (
               <strong className="font-medium">{verdictName(questions[index], answer.verdict)}</strong>
             )}
@@ -228,32 +240,34 @@ function Footer({ content }: { content: KeptContent }): ReactNode {
   return (
     <div className="border-line flex flex-col gap-3 border-t pt-3">
       <p className="text-soft text-xs">
-        Will be deleted on {moment(content.expires_at)}.
-        {content.redactions > 0 ? ` ${plural(content.redactions, "passage")} redacted before storing.` : ""}
-        {content.reference ? ` Reference ${content.reference}.` : ""}
+        {t("Will be deleted on {expiresAt}.", { expiresAt: moment(content.expires_at) })}
+        {content.redactions > 0
+          ? ` ${tn(content.redactions, "{count} passage redacted before storing.", "{count} passages redacted before storing.")}`
+          : ""}
+        {content.reference ? ` ${t("Reference {reference}.", { reference: content.reference })}` : ""}
       </p>
       <ErrorNotice error={open.error} />
       <div className="flex flex-wrap gap-2">
         {draft || chat ? (
           <Button small icon="play" busy={open.isPending} onClick={() => open.mutate(undefined)}>
-            {draft ? "Open in playground" : "Open in chat"}
+            {draft ? t("Open in playground") : t("Open in chat")}
           </Button>
         ) : null}
         {owner ? (
           <Button small kind="bad" icon="trash" onClick={() => setDeleting(true)}>
-            Delete content
+            {t("Delete content")}
           </Button>
         ) : null}
       </div>
       {deleting ? (
         <ConfirmDialog
-          title="Delete the content of this request?"
-          submit="Delete content"
+          title={t("Delete the content of this request?")}
+          submit={t("Delete content")}
           act={async () => await api.deleteContent({ params: { org_id, seq_id: content.seq_id } })}
           refreshes={[["content", org_id], ["sequence"], ["sequences"], ["requests"]]}
           onClose={() => setDeleting(false)}
         >
-          The text and the answers are deleted for good; the record with its times and costs stays.
+          {t("The text and the answers are deleted for good; the record with its times and costs stays.")}
         </ConfirmDialog>
       ) : null}
     </div>

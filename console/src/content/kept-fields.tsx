@@ -4,6 +4,7 @@ import { type ContentLevel, contentLevels, contentLimits } from "../../../src/co
 import { NumberField } from "../parts/number-field.tsx"
 import { numberText, readNumber } from "../parts/typed-number.ts"
 import { levelHints, levelNames } from "./content-words.ts"
+import { t } from "../i18n/translate.ts"
 
 interface KeptDraft {
   readonly keep: ContentLevel
@@ -47,7 +48,7 @@ export function KeptFields({
   return (
     <>
       <fieldset className="flex flex-col gap-2">
-        <legend className="label mb-1.5">What to keep of each request</legend>
+        <legend className="label mb-1.5">{t("What to keep of each request")}</legend>
         {contentLevels.map((level) => (
           <label key={level} className="flex items-start gap-2.5">
             <input
@@ -69,19 +70,19 @@ export function KeptFields({
           <NumberField
             kind="percentage"
             bounds={sampleBounds}
-            label="Share of requests, %"
+            label={t("Share of requests, %")}
             disabled={disabled}
             value={draft.sample}
-            hint="Chosen at random, by the request’s id."
+            hint={t("Chosen at random, by the request’s id.")}
             onText={(text) => change({ sample: text })}
           />
           <NumberField
             kind="whole"
             bounds={daysBounds(daysMax)}
-            label="Delete after (days)"
+            label={t("Delete after (days)")}
             disabled={disabled}
             value={draft.days}
-            hint={`At most ${daysMax}.`}
+            hint={t("At most {daysMax}.", { daysMax })}
             onText={(text) => change({ days: text })}
           />
         </div>

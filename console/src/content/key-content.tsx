@@ -11,6 +11,7 @@ import { useOrganization } from "../session.ts"
 import { contentKey, contentSettingsQuery } from "./content-panel.tsx"
 import { keptSentence } from "./content-words.ts"
 import { KeptFields, keptDraft, keptOf } from "./kept-fields.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function KeyContentDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()
@@ -23,7 +24,7 @@ export function KeyContentDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose:
   if (data === undefined)
     return (
       <Dialog title={title(apiKey)} onClose={onClose}>
-        <Loaded query={own.data ? organization : own} what="the settings">
+        <Loaded query={own.data ? organization : own} label={t("Loading the settings")}>
           {() => null}
         </Loaded>
       </Dialog>
@@ -40,9 +41,9 @@ export function KeyContentDialog({ apiKey, onClose }: { apiKey: ApiKey; onClose:
 }
 
 const badgeWords = {
-  nothing: "nothing",
-  answers: "answers",
-  evidence_and_answers: "texts and answers",
+  nothing: t("Keeps nothing"),
+  answers: t("Keeps answers"),
+  evidence_and_answers: t("Keeps texts and answers"),
 } as const
 
 /** Beside the name of a key whose requests are kept otherwise than the organization's. */
@@ -52,12 +53,12 @@ export function KeyContentBadge({ keyId }: { keyId: string }): ReactNode {
   if (!own) return null
   return (
     <Badge tone="info" title={keptSentence(own)}>
-      Keeps {badgeWords[own.keep]}
+      {badgeWords[own.keep]}
     </Badge>
   )
 }
 
-const title = ({ name }: ApiKey): string => `Kept content of ${name}`
+const title = ({ name }: ApiKey): string => t("Kept content of {name}", { name })
 
 function KeyContentForm({
   apiKey,
@@ -88,24 +89,26 @@ function KeyContentForm({
   return (
     <FormDialog
       title={title(apiKey)}
-      submit="Save"
+      submit={t("Save")}
       write={write}
       onClose={onClose}
       ready={!isOwn || wanted !== null}
     >
       <Segments
-        label="Whose settings"
+        label={t("Whose settings")}
         value={isOwn ? "own" : "organization"}
         options={[
-          { value: "organization", label: "As the organization" },
-          { value: "own", label: "Its own" },
+          { value: "organization", label: t("As the organization") },
+          { value: "own", label: t("Its own") },
         ]}
         onChange={(value) => setOwn(value === "own")}
       />
       {isOwn ? (
         <KeptFields draft={kept} daysMax={daysMax} onChange={setKept} />
       ) : (
-        <Notice tone="plain">{inherited}. Owners change it under Settings.</Notice>
+        <Notice tone="plain">
+          {inherited}. {t("Owners change it under Settings.")}
+        </Notice>
       )}
     </FormDialog>
   )

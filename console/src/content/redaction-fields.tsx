@@ -6,10 +6,10 @@ import { contentLimits } from "../../../src/contract/content.ts"
 import { api } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { AreaField, SelectField, TextField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { Menu, MenuItem } from "../parts/menu.tsx"
 import { useOrganization } from "../session.ts"
 import { setsKey } from "../sets/set-query.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 interface PatternRow {
   readonly id: number
@@ -51,10 +51,11 @@ export function RedactionFields({
   const isFull = rows.length >= contentLimits.patternsMax
   return (
     <fieldset className="flex flex-col gap-3">
-      <legend className="label mb-1">Redaction</legend>
+      <legend className="label mb-1">{t("Redaction")}</legend>
       <p className="text-soft text-xs">
-        Text that matches a pattern is replaced by the pattern’s name, in brackets, before anything is stored.
-        Patterns are RE2 regular expressions.
+        {t(
+          "Text that matches a pattern is replaced by the pattern’s name, in brackets, before anything is stored. Patterns are RE2 regular expressions.",
+        )}
       </p>
       {rows.map((row, index) => (
         <div
@@ -62,7 +63,7 @@ export function RedactionFields({
           className="grid grid-cols-[minmax(0,1fr)_auto] items-start gap-2 sm:grid-cols-[8rem_minmax(0,1fr)_auto]"
         >
           <TextField
-            label="Name"
+            label={t("Name")}
             maxLength={64}
             disabled={disabled}
             value={row.name}
@@ -70,7 +71,7 @@ export function RedactionFields({
           />
           <div className="max-sm:order-last max-sm:col-span-2">
             <TextField
-              label="Pattern"
+              label={t("Pattern")}
               spellCheck={false}
               className="font-mono text-xs"
               maxLength={contentLimits.patternCharactersMax}
@@ -85,7 +86,7 @@ export function RedactionFields({
             icon="cross"
             className="mt-5"
             disabled={disabled}
-            aria-label={`Remove pattern ${index + 1}`}
+            aria-label={t("Remove pattern {index}", { index: index + 1 })}
             onClick={() => onChange(rows.toSpliced(index, 1))}
           />
         </div>
@@ -95,7 +96,9 @@ export function RedactionFields({
           align="start"
           trigger={
             <Button kind="bare" small icon="plus" className="self-start" disabled={isFull}>
-              {isFull ? `${contentLimits.patternsMax} patterns are the most` : "Add pattern"}
+              {isFull
+                ? t("{patternsMax} patterns are the most", { patternsMax: contentLimits.patternsMax })
+                : t("Add pattern")}
             </Button>
           }
         >
@@ -105,7 +108,7 @@ export function RedactionFields({
             </MenuItem>
           ))}
           <MenuItem onSelect={() => onChange([...rows, patternRow({ name: "", pattern: "" })])}>
-            Custom
+            {t("Custom")}
           </MenuItem>
         </Menu>
       )}
@@ -123,20 +126,22 @@ function TryOut({ rows }: { rows: readonly PatternRow[] }): ReactNode {
   return (
     <div className="bg-sunken flex flex-col gap-2 rounded-lg p-3">
       <AreaField
-        label="Try it out"
+        label={t("Try it out")}
         rows={2}
-        placeholder="Write to jo@example.com or call +44 20 7946 0018."
-        hint="The text stays in this browser."
+        placeholder={t("Write to jo@example.com or call +44 20 7946 0018.")}
+        hint={t("The text stays in this browser.")}
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
       {redacted ? (
         <div>
           <p className="label" role="status">
-            {redacted.count === 0 ? "Nothing is redacted" : `${plural(redacted.count, "passage")} redacted`}
+            {redacted.count === 0
+              ? t("Nothing is redacted")
+              : tn(redacted.count, "{count} passage redacted", "{count} passages redacted")}
           </p>
           <output
-            aria-label="As it would be stored"
+            aria-label={t("As it would be stored")}
             className="block text-sm wrap-anywhere whitespace-pre-wrap"
           >
             {redacted.text}
@@ -165,11 +170,13 @@ export function RedactionSet({
   const named = [...new Set([...sets.map(({ name }) => name), ...(value ? [value] : [])])]
   return (
     <SelectField
-      label="Redact sentences with a question set"
+      label={t("Redact sentences with a question set")}
       disabled={disabled}
       value={value ?? ""}
-      hint="The set is asked about each sentence; where it answers yes or abstains, the sentence is redacted."
-      options={[{ value: "", label: "None" }, ...named.map((name) => ({ value: name, label: name }))]}
+      hint={t(
+        "The set is asked about each sentence; where it answers yes or abstains, the sentence is redacted.",
+      )}
+      options={[{ value: "", label: t("None") }, ...named.map((name) => ({ value: name, label: name }))]}
       onChange={(event) => onChange(event.target.value || null)}
     />
   )

@@ -9,6 +9,7 @@ import { TextField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
 import { moment } from "../parts/format.ts"
 import { useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 interface Found {
   readonly text: string
@@ -34,21 +35,23 @@ export function SearchContent({ onClose }: { onClose: () => void }): ReactNode {
     setFound,
   )
   return (
-    <Dialog title="Search in kept requests" onClose={onClose} wide>
+    <Dialog title={t("Search in kept requests")} onClose={onClose} wide>
       <div className="flex flex-col gap-4">
         <Form
           write={{ ...search, mutate: () => search.mutate(undefined) }}
           ready={text.trim() !== ""}
           footer={
             <Button type="submit" kind="loud" icon="search" busy={search.isPending} className="self-start">
-              Search
+              {t("Search")}
             </Button>
           }
         >
           <TextField
-            label="Text"
+            label={t("Text")}
             maxLength={200}
-            hint="Stands in the text, the conversation or the output. Requests of which nothing is kept are not found, and the audit log says which ones you found."
+            hint={t(
+              "Stands in the text, the conversation or the output. Requests of which nothing is kept are not found, and the audit log says which ones you found.",
+            )}
             value={text}
             onChange={(event) => setText(event.target.value)}
           />
@@ -81,10 +84,9 @@ function Results({
   return (
     <>
       <p role="status" className="text-soft text-sm">
-        {rows.length === 0 ? `No kept request has \u201C${text}\u201D` : `Found: ${rows.length}`}
-        {next === null ? "." : " so far: there are more kept requests than one search reads."}
+        {foundSentence(text, rows.length, next !== null)}
       </p>
-      <ul aria-label="Found requests" className="divide-line flex flex-col divide-y">
+      <ul aria-label={t("Found requests")} className="divide-line flex flex-col divide-y">
         {rows.map(({ seq_id, at, endpoint, model, excerpt }) => (
           <li key={seq_id} className="flex flex-col gap-1 py-2.5">
             <span className="text-soft flex flex-wrap gap-x-3 text-xs">
@@ -107,9 +109,21 @@ function Results({
       </ul>
       {next === null ? null : (
         <Button className="self-center" busy={busy} onClick={onMore}>
-          Search on
+          {t("Search on")}
         </Button>
       )}
     </>
   )
+}
+
+function foundSentence(text: string, rows: number, isMore: boolean): string {
+  if (rows === 0)
+    return isMore
+      ? t("No kept request has “{text}” so far: there are more kept requests than one search reads.", {
+          text,
+        })
+      : t("No kept request has “{text}”.", { text })
+  return isMore
+    ? t("Found: {rows} so far: there are more kept requests than one search reads.", { rows })
+    : t("Found: {rows}.", { rows })
 }

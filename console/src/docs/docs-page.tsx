@@ -7,9 +7,11 @@ import { Loaded, useTitle } from "../parts/page.tsx"
 import { type Operation, type Reference, readDocument } from "./document.ts"
 import { useKnown } from "./known.ts"
 import { OperationView, methodColors } from "./operation-view.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function DocsPage(): ReactNode {
-  useTitle("API reference")
+  useTitle(t("API reference"))
   const query = useQuery({
     queryKey: ["openapi"],
     staleTime: Number.POSITIVE_INFINITY,
@@ -22,15 +24,15 @@ export function DocsPage(): ReactNode {
           <Link to="/" className="flex items-center gap-2.5">
             <img src="/icon.svg" alt="" className="size-7" width={28} height={28} />
             <span className="text-sm font-semibold">Umpire</span>
-            <span className="sr-only">console</span>
+            <span className="sr-only">{t("console")}</span>
           </Link>
-          <span className="text-soft text-sm">API reference</span>
-          <a href="/openapi.json" className="text-soft hover:text-ink ml-auto text-xs underline">
+          <span className="text-soft text-sm">{t("API reference")}</span>
+          <a href="/openapi.json" className="text-soft hover:text-ink ms-auto text-xs underline">
             openapi.json
           </a>
         </div>
       </header>
-      <Loaded query={query} what="the reference">
+      <Loaded query={query} label={t("Loading the reference")}>
         {(reference) => <ReferenceView reference={reference} />}
       </Loaded>
     </div>
@@ -55,11 +57,11 @@ function ReferenceView({ reference }: { reference: Reference }): ReactNode {
   return (
     <div className="mx-auto flex max-w-7xl">
       <nav
-        aria-label="Endpoints"
-        className="border-line sticky top-12 hidden h-[calc(100dvh-3rem)] w-80 shrink-0 overflow-y-auto border-r p-4 lg:block"
+        aria-label={t("Endpoints")}
+        className="border-line sticky top-12 hidden h-[calc(100dvh-3rem)] w-80 shrink-0 overflow-y-auto border-e p-4 lg:block"
       >
         <TextField
-          label="Find"
+          label={t("Find")}
           type="search"
           value={text}
           onChange={(event) => setText(event.target.value)}
@@ -75,11 +77,17 @@ function ReferenceView({ reference }: { reference: Reference }): ReactNode {
       </nav>
       <main className="min-w-0 flex-1 px-4 py-6 sm:px-8">
         <h1 className="text-2xl font-semibold tracking-tight">
-          {reference.title} API <span className="text-soft text-base font-normal">{reference.version}</span>
+          <T
+            text="{title} API {version}"
+            title={reference.title}
+            version={<span className="text-soft text-base font-normal">{reference.version}</span>}
+          />
         </h1>
         <p className="text-soft mt-2 max-w-prose text-sm">
-          Send <code className="font-mono">Authorization: Bearer</code> with an API key, a console session or
-          a workload access token. Trying a call here uses your console session.
+          <T
+            text="Send <code>Authorization: Bearer</code> with an API key, a console session or a workload access token. Trying a call here uses your console session."
+            code={(children) => <code className="font-mono">{children}</code>}
+          />
         </p>
         {groups.map(([tag, operations]) => (
           <section key={tag} className="mt-8" aria-label={tag}>

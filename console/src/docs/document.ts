@@ -1,4 +1,5 @@
 /** The OpenAPI document as the reference reads it. */
+import { t } from "../i18n/translate.ts"
 
 export interface Schema {
   readonly $ref?: string
@@ -90,7 +91,7 @@ function readOperation(path: string, method: string, raw: RawOperation): Operati
     id: raw.operationId,
     method: method.toUpperCase(),
     path,
-    tag: raw.tags?.[0] ?? "Other",
+    tag: raw.tags?.[0] ?? t("Other"),
     summary: raw.summary ?? raw.operationId,
     description: raw.description ?? "",
     parameters: raw.parameters ?? [],

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query"
 import { firstModel } from "../playground/models.ts"
 import { homeOrganization, modelsQuery, organizationsQuery, sessionQuery } from "../session.ts"
 import type { Known } from "./examples.ts"
+import { t } from "../i18n/translate.ts"
 
 /** Undefined until it is known. */
 export function useKnown(): Known | undefined {
@@ -33,10 +34,10 @@ export function useKnown(): Known | undefined {
 
 const signedOut: Known = {
   organizationId: "",
-  organizationName: "Your organization",
+  organizationName: t("Your organization"),
   billingAccountId: "",
   userId: "",
-  userName: "Your name",
+  userName: t("Your name"),
   email: "you@example.com",
   models: { decisions: "your-model", chat: "your-model", embeddings: "your-embedding-model" },
 }

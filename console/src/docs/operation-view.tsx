@@ -7,6 +7,8 @@ import { typeOf } from "./document.ts"
 import { SchemaView } from "./schema-view.tsx"
 import { type Known, notFromHere } from "./examples.ts"
 import { TryIt } from "./try-it.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export const methodColors: Record<string, string> = {
   GET: "text-info",
@@ -40,13 +42,13 @@ export function OperationView({
           type="button"
           aria-expanded={open}
           onClick={() => setOpen(!open)}
-          className="flex w-full flex-wrap items-baseline gap-x-3 gap-y-1 px-4 py-3 text-left"
+          className="flex w-full flex-wrap items-baseline gap-x-3 gap-y-1 px-4 py-3 text-start"
         >
           <span className={`w-14 font-mono text-xs font-semibold ${methodColors[operation.method] ?? ""}`}>
             {operation.method}
           </span>
           <code className="font-mono text-xs wrap-anywhere">{operation.path}</code>
-          <span className="text-soft text-sm max-sm:basis-full sm:ml-auto">{operation.summary}</span>
+          <span className="text-soft text-sm max-sm:basis-full sm:ms-auto">{operation.summary}</span>
         </button>
       </h3>
       {open ? <Details operation={operation} schemas={schemas} known={known} /> : null}
@@ -71,12 +73,12 @@ function Details({
       {operation.description ? <p className="text-soft">{inline(operation.description)}</p> : null}
       {operation.parameters.length > 0 ? <Parameters parameters={operation.parameters} /> : null}
       {operation.body ? (
-        <Part title="Body">
+        <Part title={t("Body")}>
           <SchemaView schema={operation.body} schemas={schemas} />
         </Part>
       ) : null}
       {success.map(({ status, description, schema }) => (
-        <Part key={status} title={`Response ${status}`}>
+        <Part key={status} title={t("Response {status}", { status })}>
           {schema ? (
             <SchemaView schema={schema} schemas={schemas} />
           ) : (
@@ -85,7 +87,7 @@ function Details({
         </Part>
       ))}
       <details>
-        <summary className="label">Errors</summary>
+        <summary className="label">{t("Errors")}</summary>
         <dl className="mt-2 flex flex-col gap-2">
           {failures.map(({ status, description }) => (
             <div key={status} className="flex gap-3">
@@ -105,7 +107,7 @@ function Details({
         <TryIt operation={operation} schemas={schemas} known={known} />
       ) : (
         <Button className="self-start" icon="play" busy={trying} onClick={() => setTrying(true)}>
-          Try it
+          {t("Try it")}
         </Button>
       )}
     </div>
@@ -123,21 +125,25 @@ function Part({ title, children }: { title: string; children: ReactNode }): Reac
 
 function Parameters({ parameters }: { parameters: readonly Parameter[] }): ReactNode {
   return (
-    <Part title="Parameters">
+    <Part title={t("Parameters")}>
       <dl className="flex flex-col gap-1.5">
         {parameters.map(({ name, in: place, required, description, schema }) => (
           <div key={`${place} ${name}`} className="flex flex-wrap items-baseline gap-x-2 text-xs">
             <dt className="font-mono font-medium">
               {name}
               {required ? (
-                <span className="text-bad" title="required">
+                <span className="text-bad" title={t("required")}>
                   {" "}
                   *
                 </span>
               ) : null}
             </dt>
             <dd className="text-soft">
-              <span className="font-mono">{typeOf(schema)}</span> in {place}
+              <T
+                text="{type} in {place}"
+                type={<span className="font-mono">{typeOf(schema)}</span>}
+                place={place}
+              />
               {(description ?? schema.description) ? `: ${description ?? schema.description}` : ""}
             </dd>
           </div>

@@ -1,6 +1,7 @@
 /** A schema as a tree of fields; named parts open on demand. */
 import { type ReactNode, useState } from "react"
 import { type Reference, type Schema, innerSchema, refName, resolve, typeOf } from "./document.ts"
+import { t } from "../i18n/translate.ts"
 
 const openDepth = 1
 
@@ -18,7 +19,7 @@ export function SchemaView({
   if (choices)
     return (
       <div className="flex flex-col gap-1">
-        <p className="text-soft text-xs">One of</p>
+        <p className="text-soft text-xs">{t("One of")}</p>
         {choices.map((choice, index) => (
           <Nested
             key={index}
@@ -34,7 +35,7 @@ export function SchemaView({
     return <SchemaView schema={schema.items} schemas={schemas} depth={depth} />
   if (!schema.properties) return <p className="text-soft font-mono text-xs">{typeOf(schema)}</p>
   return (
-    <dl className="border-line flex flex-col gap-1.5 border-l pl-3">
+    <dl className="border-line flex flex-col gap-1.5 border-s ps-3">
       {Object.entries(schema.properties).map(([name, field]) => (
         <Field
           key={name}
@@ -69,7 +70,7 @@ function Field({
       <dt className="inline font-mono font-medium">
         {name}
         {required ? (
-          <span className="text-bad" title="required">
+          <span className="text-bad" title={t("required")}>
             {" "}
             *
           </span>
@@ -79,7 +80,7 @@ function Field({
         <span className="font-mono">{typeOf(field)}</span>
         {limits(field)}
         {about ? <span>: {about}</span> : null}
-        {inner ? <Nested title="fields" schema={inner} schemas={schemas} depth={depth + 1} /> : null}
+        {inner ? <Nested title={t("fields")} schema={inner} schemas={schemas} depth={depth + 1} /> : null}
       </dd>
     </div>
   )
@@ -101,7 +102,7 @@ function Nested({
     <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)} className="mt-1">
       <summary className="text-accent text-xs">{title}</summary>
       {open ? (
-        <div className="mt-1 ml-1">
+        <div className="mt-1 ms-1">
           <SchemaView schema={schema} schemas={schemas} depth={depth} />
         </div>
       ) : null}
@@ -112,12 +113,12 @@ function Nested({
 function limits({ minimum, maximum, minLength, maxLength, minItems, maxItems }: Schema): string {
   const huge = Number.MAX_SAFE_INTEGER
   const parts = [
-    minimum !== undefined && minimum > -huge ? `from ${minimum}` : "",
-    maximum !== undefined && maximum < huge ? `to ${maximum}` : "",
-    minLength && minLength > 1 ? `at least ${minLength} characters` : "",
-    maxLength !== undefined ? `at most ${maxLength} characters` : "",
-    minItems ? `at least ${minItems}` : "",
-    maxItems !== undefined ? `at most ${maxItems}` : "",
+    minimum !== undefined && minimum > -huge ? t("from {minimum}", { minimum }) : "",
+    maximum !== undefined && maximum < huge ? t("to {maximum}", { maximum }) : "",
+    minLength && minLength > 1 ? t("at least {minLength} characters", { minLength }) : "",
+    maxLength !== undefined ? t("at most {maxLength} characters", { maxLength }) : "",
+    minItems ? t("at least {minItems}", { minItems }) : "",
+    maxItems !== undefined ? t("at most {maxItems}", { maxItems }) : "",
   ].filter(Boolean)
   return parts.length === 0 ? "" : ` (${parts.join(", ")})`
 }

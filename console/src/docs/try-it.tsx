@@ -10,6 +10,7 @@ import { Badge, Notice } from "../parts/page.tsx"
 import { curlOf } from "../playground/code.ts"
 import type { Operation, Reference } from "./document.ts"
 import { type Known, bodyFor, parametersFor, placeholders } from "./examples.ts"
+import { t } from "../i18n/translate.ts"
 
 interface Outcome {
   readonly status: number
@@ -55,7 +56,7 @@ export function TryIt({
     <form
       onSubmit={submit}
       className="bg-sunken/50 flex flex-col gap-3 rounded-lg p-3"
-      aria-label={`Try ${operation.summary}`}
+      aria-label={t("Try {summary}", { summary: operation.summary })}
     >
       <div className="grid grid-cols-1 gap-3 sm:grid-cols-2">
         {fields.map(({ name, required }) => (
@@ -69,7 +70,7 @@ export function TryIt({
           />
         ))}
         <TextField
-          label="API key (empty: your session)"
+          label={t("API key (empty: your session)")}
           type="password"
           autoComplete="off"
           value={key}
@@ -78,7 +79,7 @@ export function TryIt({
       </div>
       {operation.body ? (
         <AreaField
-          label="Body"
+          label={t("Body")}
           rows={Math.min(14, body.split("\n").length + 1)}
           className="font-mono text-xs"
           value={body}
@@ -87,11 +88,11 @@ export function TryIt({
       ) : null}
       <div className="flex flex-wrap gap-2">
         <Button type="submit" kind="loud" icon="send" busy={busy}>
-          Send
+          {t("Send")}
         </Button>
         <CopyButton
           small={false}
-          label="Copy as curl"
+          label={t("Copy as curl")}
           text={curlOf(operation.method, addressOf(operation, values).href, operation.body ? body : null)}
         />
       </div>
@@ -151,18 +152,18 @@ function pretty(text: string): string {
 function OutcomeView({ outcome }: { outcome: Outcome | { readonly error: string } }): ReactNode {
   if ("error" in outcome) return <Notice tone="bad">{outcome.error}</Notice>
   return (
-    <div className="flex flex-col gap-2" role="status" aria-label="Answer">
+    <div className="flex flex-col gap-2" role="status" aria-label={t("Answer")}>
       <p className="number text-soft flex flex-wrap items-center gap-2 text-xs">
         <Badge tone={outcome.status < 400 ? "good" : "bad"}>{outcome.status}</Badge>
         {milliseconds(outcome.tookMs)} · {outcome.requestId}
-        <CopyButton text={outcome.body} label="Copy answer" bare />
+        <CopyButton text={outcome.body} label={t("Copy answer")} bare />
       </p>
       <pre
         tabIndex={0}
-        aria-label="Answer body"
+        aria-label={t("Answer body")}
         className="bg-panel border-line max-h-80 overflow-auto rounded-md border p-2 font-mono text-xs"
       >
-        {outcome.body || "no body"}
+        {outcome.body || t("no body")}
       </pre>
     </div>
   )

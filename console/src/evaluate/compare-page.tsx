@@ -6,7 +6,7 @@ import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluatio
 import { batchName, isEnded, useBatch, useResults } from "../batches/batch-query.ts"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
-import { count, decimal, percent, plural, probability } from "../parts/format.ts"
+import { count, decimal, percent, probability } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { measureWords } from "../parts/measure-words.ts"
 import { Empty, Loaded, Loading, Notice, Page, Panel } from "../parts/page.tsx"
@@ -15,6 +15,7 @@ import { useOrganization } from "../session.ts"
 import { goneSentence } from "./evaluation-page.tsx"
 import { type Evaluated, differencesOf, isMoreThanChance } from "./difference.ts"
 import { type JudgedRow, type JudgedRows, type RowPair, isRight, judgeRows, pairRows } from "./judged.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/evaluate/compare")
 
@@ -23,12 +24,12 @@ export function ComparePage(): ReactNode {
   const [first, second] = [useBatch(a), useBatch(b)]
   return (
     <Page
-      title="Compare evaluations"
-      about="The same rows, asked in two ways: A is the older evaluation, B the newer."
+      title={t("Compare evaluations")}
+      about={t("The same rows, asked in two ways: A is the older evaluation, B the newer.")}
     >
-      <Loaded query={first} what="the first evaluation">
+      <Loaded query={first} label={t("Loading the first evaluation")}>
         {(one) => (
-          <Loaded query={second} what="the second evaluation">
+          <Loaded query={second} label={t("Loading the second evaluation")}>
             {(other) => <Both a={one} b={other} />}
           </Loaded>
         )}
@@ -50,9 +51,9 @@ function useJudged(batch: BatchObject): JudgedRows | null | undefined {
 function Both({ a, b }: { a: BatchObject; b: BatchObject }): ReactNode {
   const [first, second] = [useJudged(a), useJudged(b)]
   if (!isEnded(a) || !isEnded(b))
-    return <Notice tone="info">One of them still runs. Come back when it is done.</Notice>
+    return <Notice tone="info">{t("One of them still runs. Come back when it is done.")}</Notice>
   if (first === null || second === null) return <Notice tone="warn">{goneSentence}</Notice>
-  if (!first || !second) return <Loading what="the answers" />
+  if (!first || !second) return <Loading label={t("Loading the answers")} />
   const pairs = pairRows(first.rows, second.rows)
   return (
     <>
@@ -62,8 +63,8 @@ function Both({ a, b }: { a: BatchObject; b: BatchObject }): ReactNode {
       </div>
       {pairs.length === 0 ? (
         <div className="panel">
-          <Empty icon="split" title="They have no rows in common">
-            Evaluations are compared on rows with the same text.
+          <Empty icon="split" title={t("They have no rows in common")}>
+            {t("Evaluations are compared on rows with the same text.")}
           </Empty>
         </div>
       ) : (
@@ -105,43 +106,43 @@ const measures: readonly {
   readonly name: string
   readonly of: (found: Evaluated) => number
   readonly show: (value: number) => string
-  /** Of a difference, where it is not that of the value. */
-  readonly unit?: string
+  /** Its differences are points of a hundred. */
+  readonly inPoints?: true
   readonly isBetterHigh: boolean
   readonly about: string
 }[] = [
   {
-    name: "Accuracy",
+    name: t("Accuracy"),
     about: measureWords.accuracy,
     of: ({ accuracy }) => accuracy,
     show: percent,
-    unit: " points",
+    inPoints: true,
     isBetterHigh: true,
   },
   {
-    name: "Macro F1",
+    name: t("Macro F1"),
     about: measureWords.macroF1,
     of: ({ macroF1 }) => macroF1,
     show: (value) => decimal(value, 3),
     isBetterHigh: true,
   },
   {
-    name: "Brier score",
+    name: t("Brier score"),
     about: measureWords.brier,
     of: ({ brier }) => brier,
     show: (value) => decimal(value, 3),
     isBetterHigh: false,
   },
   {
-    name: "Calibration error",
+    name: t("Calibration error"),
     about: measureWords.calibrationError,
     of: ({ calibrationError }) => calibrationError,
     show: percent,
-    unit: " points",
+    inPoints: true,
     isBetterHigh: false,
   },
   {
-    name: "Log loss",
+    name: t("Log loss"),
     about: measureWords.logLoss,
     of: ({ logLoss }) => logLoss,
     show: (value) => decimal(value, 3),
@@ -162,35 +163,36 @@ function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
       ),
     [pairs],
   )
-  const rows = measures.flatMap(({ name, about, of, show, unit, isBetterHigh }, at) => {
+  const rows = measures.flatMap(({ name, about, of, show, inPoints, isBetterHigh }, at) => {
     const difference = differences[at]
     if (!difference) return []
     const { value, low, high } = difference
     const isMore = isMoreThanChance(difference)
     const size = (shift: number): string =>
-      `${shift < 0 ? "−" : "+"}${decimal((unit ? 100 : 1) * Math.abs(shift), unit ? 1 : 3)}`
-    const rest = `${Number.isFinite(low) ? `, between ${size(low)} and ${size(high)}` : ""}: ${isMore ? "more than chance" : `not more than chance on ${plural(pairs.length, "row")}`}`
+      `${shift < 0 ? "−" : "+"}${decimal((inPoints ? 100 : 1) * Math.abs(shift), inPoints ? 1 : 3)}`
+    const shift = inPoints ? t("{size} points", { size: size(value) }) : size(value)
+    const range = Number.isFinite(low) ? { low: size(low), high: size(high) } : null
     return [
       {
         name,
         about,
         a: show(of(a)),
         b: show(of(b)),
-        shift: value === 0 ? "same" : `${size(value)}${unit ?? ""}`,
-        rest: value === 0 ? "" : rest,
+        shift: value === 0 ? t("same") : shift,
+        rest: value === 0 ? "" : chanceWords(isMore, range, pairs.length),
         tone: isMore ? (value > 0 === isBetterHigh ? "text-accent" : "text-bad") : "text-soft",
       },
     ]
   })
   return (
-    <section aria-label="Figures" className="flex flex-col gap-2">
+    <section aria-label={t("Figures")} className="flex flex-col gap-2">
       <Table
-        label="Figures"
+        label={t("Figures")}
         rows={rows}
         rowKey={({ name }) => name}
         columns={[
           {
-            name: "Measure",
+            name: t("Measure"),
             long: true,
             cell: ({ name, about }) => (
               <>
@@ -202,7 +204,7 @@ function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
           { name: "A", align: "right", cell: (row) => <span className="number">{row.a}</span> },
           { name: "B", align: "right", cell: (row) => <span className="number">{row.b}</span> },
           {
-            name: "From A to B",
+            name: t("From A to B"),
             align: "right",
             cell: ({ shift, rest, tone }) => (
               <span className="number">
@@ -214,17 +216,36 @@ function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
         ]}
       />
       <p className="text-soft text-xs">
-        Over the {plural(pairs.length, "row")} that both answered. The range has the true difference in 95 of
-        100 such comparisons. Green is surely better, red surely worse.
+        {tn(
+          pairs.length,
+          "Over the {count} row that both answered. The range has the true difference in 95 of 100 such comparisons. Green is surely better, red surely worse.",
+          "Over the {count} rows that both answered. The range has the true difference in 95 of 100 such comparisons. Green is surely better, red surely worse.",
+        )}
       </p>
     </section>
   )
 }
 
+/** Reads on after the difference. */
+function chanceWords(isMore: boolean, range: { low: string; high: string } | null, rows: number): string {
+  if (range === null)
+    return isMore
+      ? t(": more than chance")
+      : tn(rows, ": not more than chance on {count} row", ": not more than chance on {count} rows")
+  return isMore
+    ? t(", between {low} and {high}: more than chance", range)
+    : tn(
+        rows,
+        ", between {low} and {high}: not more than chance on {count} row",
+        ", between {low} and {high}: not more than chance on {count} rows",
+        range,
+      )
+}
+
 const kinds = {
-  all: { label: "All", holds: () => true },
-  a: { label: "Only A is right", holds: ({ a, b }: RowPair) => isRight(a) && !isRight(b) },
-  b: { label: "Only B is right", holds: ({ a, b }: RowPair) => !isRight(a) && isRight(b) },
+  all: { label: t("All"), holds: () => true },
+  a: { label: t("Only A is right"), holds: ({ a, b }: RowPair) => isRight(a) && !isRight(b) },
+  b: { label: t("Only B is right"), holds: ({ a, b }: RowPair) => !isRight(a) && isRight(b) },
 } as const
 type Kind = keyof typeof kinds
 const kindNames: readonly Kind[] = ["all", "a", "b"]
@@ -240,13 +261,18 @@ function Differences({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
     label: `${kinds[value].label} (${count(differing.filter(kinds[value].holds).length)})`,
   }))
   return (
-    <Panel title={`Answers that differ (${count(differing.length)} of ${count(pairs.length)})`}>
+    <Panel
+      title={t("Answers that differ ({differing} of {pairs})", {
+        differing: count(differing.length),
+        pairs: count(pairs.length),
+      })}
+    >
       {differing.length === 0 ? (
-        <Empty icon="check" title="Every answer is the same" />
+        <Empty icon="check" title={t("Every answer is the same")} />
       ) : (
         <div className="flex flex-col gap-3">
-          <Segments label="Which" value={kind} options={options} onChange={setKind} />
-          <ol className="divide-line divide-y" aria-label="Answers that differ">
+          <Segments label={t("Which")} value={kind} options={options} onChange={setKind} />
+          <ol className="divide-line divide-y" aria-label={t("Answers that differ")}>
             {rows.slice(0, shown).map(({ a, b }) => (
               <li key={a.index} className="flex flex-col gap-1 py-2.5 text-sm">
                 <p dir="auto" className="line-clamp-3 wrap-anywhere">
@@ -255,14 +281,14 @@ function Differences({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
                 <p className="number flex flex-wrap gap-x-4 text-xs">
                   <Said letter="A" row={a} />
                   <Said letter="B" row={b} />
-                  <span className="text-soft">Label: {a.gold}</span>
+                  <span className="text-soft">{t("Label: {gold}", { gold: a.gold })}</span>
                 </p>
               </li>
             ))}
           </ol>
           {rows.length > shown ? (
             <Button className="self-center" onClick={() => setShown(shown + pageRows)}>
-              Show more
+              {t("Show more")}
             </Button>
           ) : null}
         </div>

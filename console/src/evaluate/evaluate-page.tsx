@@ -11,7 +11,7 @@ import { askedRows } from "../batches/table-lines.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { FileDrop } from "../parts/file-drop.tsx"
-import { count, plural, smallDollars } from "../parts/format.ts"
+import { count, smallDollars } from "../parts/format.ts"
 import { Notice, Page, Panel } from "../parts/page.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { firstModel } from "../playground/models.ts"
@@ -22,6 +22,7 @@ import { useEvaluationDraft } from "./evaluation-draft.ts"
 import { PlanForm } from "./plan-form.tsx"
 import { type Plan, askedOf, labellingOf, whatIsWrong } from "./plan.ts"
 import { Evaluations } from "./evaluations.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const sample = [
   "text,label",
@@ -40,14 +41,20 @@ export function EvaluatePage(): ReactNode {
   const { file, plan, error } = draft
   return (
     <Page
-      title="Evaluate"
-      about="Measure a model on rows whose answers you know: accuracy, confidence and mistakes. Nothing leaves this server."
+      title={t("Evaluate")}
+      about={t(
+        "Measure a model on rows whose answers you know: accuracy, confidence and mistakes. Nothing leaves this server.",
+      )}
     >
       <FileDrop
-        name={file ? `${file.name}: ${plural(file.rows.rows.length, "row")}` : null}
+        name={
+          file
+            ? tn(file.rows.rows.length, "{name}: {count} row", "{name}: {count} rows", { name: file.name })
+            : null
+        }
         disabled={false}
-        prompt="Drop a CSV or JSONL file here: a column of text, a column of labels."
-        label="Labelled file"
+        prompt={t("Drop a CSV or JSONL file here: a column of text, a column of labels.")}
+        label={t("Labelled file")}
         bytesMax={fileBytesMax}
         onFile={draft.take}
         onError={(sentence) => draft.change({ error: sentence })}
@@ -63,7 +70,7 @@ export function EvaluatePage(): ReactNode {
               )
             }
           >
-            Use a sample
+            {t("Use a sample")}
           </Button>
         )}
       </FileDrop>
@@ -99,7 +106,7 @@ function Prepare({
   const places = askedRows({ rows, evidence, labelling })
   const start = useWrite(
     async () => {
-      if (!asked) throw new Error("Choose what to ask.")
+      if (!asked) throw new Error(t("Choose what to ask."))
       return await startBatch(orgId, { name, rows, evidence, asked, labelling })
     },
     [batchesKey(orgId)],
@@ -109,7 +116,7 @@ function Prepare({
     },
   )
   return (
-    <Panel title="What to ask">
+    <Panel title={t("What to ask")}>
       <div className="flex flex-col gap-4">
         <PlanForm
           plan={plan}
@@ -129,12 +136,12 @@ function Prepare({
             busy={start.isPending}
             onClick={() => start.mutate(undefined)}
           >
-            Evaluate {plural(places.length, "row")}
+            {tn(places.length, "Evaluate {count} row", "Evaluate {count} rows")}
           </Button>
           <p className="text-soft number text-xs">
             {wrong ?? (asked ? priceOf(estimateBatch(textsOf(rows, evidence, places), asked, models)) : null)}
             {rows.rows.length > places.length
-              ? ` ${plural(rows.rows.length - places.length, "row")} without text or label will not be asked.`
+              ? ` ${tn(rows.rows.length - places.length, "{count} row without text or label will not be asked.", "{count} rows without text or label will not be asked.")}`
               : ""}
           </p>
         </div>
@@ -147,4 +154,6 @@ const textsOf = ({ rows }: Rows, evidence: string, places: readonly number[]): s
   places.map((index) => rows[index]?.[evidence] ?? "")
 
 const priceOf = ({ tokens, usd }: ReturnType<typeof estimateBatch>): string =>
-  `About ${count(tokens)} tokens${usd === null ? "" : `, ${smallDollars(usd)}`}.`
+  usd === null
+    ? t("About {tokens} tokens.", { tokens: count(tokens) })
+    : t("About {tokens} tokens, {usd}.", { tokens: count(tokens), usd: smallDollars(usd) })

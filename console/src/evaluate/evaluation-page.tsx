@@ -8,7 +8,7 @@ import type { ResultLine } from "../batches/result-lines.ts"
 import { BatchProgress } from "../batches/batch-status.tsx"
 import type { Sheet } from "../batches/sheet.ts"
 import { Button } from "../parts/button.tsx"
-import { milliseconds, plural, smallDollars } from "../parts/format.ts"
+import { milliseconds, smallDollars } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { useEvaluationDraft } from "./evaluation-draft.ts"
@@ -18,6 +18,7 @@ import { planOfSheet } from "./plan.ts"
 import { Results } from "./results.tsx"
 import { RowErrorList } from "./row-error-list.tsx"
 import { rowErrors } from "./row-errors.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/evaluate/$batchId")
 
@@ -28,7 +29,7 @@ export function EvaluationPage(): ReactNode {
   const batch = query.data
   return (
     <Page
-      title={batch ? batchName(batch) : "Evaluation"}
+      title={batch ? batchName(batch) : t("Evaluation")}
       about={
         batch ? (
           <>
@@ -49,7 +50,7 @@ export function EvaluationPage(): ReactNode {
         ) : null
       }
     >
-      <Loaded query={query} what="the evaluation">
+      <Loaded query={query} label={t("Loading the evaluation")}>
         {(found) => (
           <>
             <Panel>
@@ -76,17 +77,18 @@ function Again({ batch }: { batch: BatchObject }): ReactNode {
   }
   return (
     <Button icon="turn" onClick={() => again(sheet)}>
-      Evaluate again
+      {t("Evaluate again")}
     </Button>
   )
 }
 
-export const goneSentence =
-  "The files of this evaluation have expired or were deleted: it cannot be shown any more."
+export const goneSentence = t(
+  "The files of this evaluation have expired or were deleted: it cannot be shown any more.",
+)
 
 function Outcome({ batch }: { batch: BatchObject }): ReactNode {
   return (
-    <Loaded query={useResults(batch)} what="the results">
+    <Loaded query={useResults(batch)} label={t("Loading the results")}>
       {(results) => (
         <>
           <Judged results={results} />
@@ -104,9 +106,13 @@ function Took({ lines }: { lines: readonly ResultLine[] }): ReactNode {
   const usd = took.reduce((sum, { costUsd }) => sum + costUsd, 0)
   const timeMs = took.reduce((sum, { latencyMs }) => sum + latencyMs, 0)
   return (
-    <p aria-label="Cost and time" role="note" className="number text-soft text-xs">
-      It cost {smallDollars(usd)} and took {milliseconds(timeMs)} of answering:{" "}
-      {smallDollars((1000 * usd) / took.length)} for 1,000 rows, {milliseconds(timeMs / took.length)} a row.
+    <p aria-label={t("Cost and time")} role="note" className="number text-soft text-xs">
+      {t("It cost {usd} and took {time} of answering: {usdOf1000} for 1,000 rows, {timeOfRow} a row.", {
+        usd: smallDollars(usd),
+        time: milliseconds(timeMs),
+        usdOf1000: smallDollars((1000 * usd) / took.length),
+        timeOfRow: milliseconds(timeMs / took.length),
+      })}
     </p>
   )
 }
@@ -121,15 +127,18 @@ function Judged({ results }: { results: BatchResults }): ReactNode {
       {failed > 0 ? (
         <Notice tone="bad">
           {failed === lines.length
-            ? "No row was answered, so there is nothing to measure. Remove the cause, then evaluate again."
-            : `${plural(failed, "row")} failed.`}
+            ? t("No row was answered, so there is nothing to measure. Remove the cause, then evaluate again.")
+            : tn(failed, "{count} row failed.", "{count} rows failed.")}
           <RowErrorList errors={rowErrors(lines)} />
         </Notice>
       ) : null}
       {judged.unknown > 0 ? (
         <Notice tone="warn">
-          {plural(judged.unknown, "row has", "rows have")} a label that is no answer to the question, and{" "}
-          {judged.unknown === 1 ? "is" : "are"} left out.
+          {tn(
+            judged.unknown,
+            "{count} row has a label that is no answer to the question, and is left out.",
+            "{count} rows have a label that is no answer to the question, and are left out.",
+          )}
         </Notice>
       ) : null}
       <Took lines={lines} />

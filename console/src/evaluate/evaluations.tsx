@@ -12,6 +12,7 @@ import { MoreButton } from "../parts/more.tsx"
 import { Empty, Loaded } from "../parts/page.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 const comparedCount = 2
 
@@ -24,16 +25,16 @@ export function Evaluations(): ReactNode {
   // Ids are in the order of time.
   const [a, b] = chosen.toSorted()
   return (
-    <Loaded query={batches} what="evaluations">
+    <Loaded query={batches} label={t("Loading evaluations")}>
       {(rows) => {
         return (
           <>
             {rows.length > 0 || isFiltered ? (
-              <section aria-label="Evaluations" className="flex flex-col gap-3">
+              <section aria-label={t("Evaluations")} className="flex flex-col gap-3">
                 <div className="flex flex-wrap items-center justify-between gap-2">
                   <div>
-                    <h2 className="text-sm font-semibold">Evaluations</h2>
-                    <p className="text-soft text-xs">Tick two to see them side by side.</p>
+                    <h2 className="text-sm font-semibold">{t("Evaluations")}</h2>
+                    <p className="text-soft text-xs">{t("Tick two to see them side by side.")}</p>
                   </div>
                   <Button
                     small
@@ -47,13 +48,13 @@ export function Evaluations(): ReactNode {
                       })
                     }
                   >
-                    Compare two
+                    {t("Compare two")}
                   </Button>
                 </div>
                 <BatchFilterBar fields={fields} onChange={change} />
                 {rows.length === 0 ? (
                   <div className="panel">
-                    <Empty icon="search" title="No evaluation has this name and state" />
+                    <Empty icon="search" title={t("No evaluation has this name and state")} />
                   </div>
                 ) : null}
                 <EvaluationTable
@@ -86,12 +87,12 @@ function EvaluationTable({
   const { id: orgId } = useOrganization()
   return (
     <Table
-      label="Evaluations"
+      label={t("Evaluations")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Name",
+          name: t("Name"),
           cell: (batch) => (
             <>
               <Link
@@ -106,13 +107,13 @@ function EvaluationTable({
           ),
         },
         {
-          name: "Asked",
+          name: t("Asked"),
           cell: ({ metadata }) => <span className="font-mono text-xs">{metadata?.["model"]}</span>,
         },
-        { name: "State", cell: (batch) => <StatusBadge batch={batch} /> },
-        { name: "Progress", cell: (batch) => <SmallProgress batch={batch} /> },
+        { name: t("State"), cell: (batch) => <StatusBadge batch={batch} /> },
+        { name: t("Progress"), cell: (batch) => <SmallProgress batch={batch} /> },
         {
-          name: "Created",
+          name: t("Created"),
           cell: ({ created_at }) => (
             <span className="whitespace-nowrap" title={moment(created_at * 1000)}>
               {ago(created_at * 1000)}
@@ -120,14 +121,17 @@ function EvaluationTable({
           ),
         },
         {
-          name: "Compare",
+          name: t("Compare"),
           quiet: true,
           align: "right",
           cell: (batch) => (
             <input
               type="checkbox"
-              aria-label={`Compare ${batchName(batch)} with ${batch.metadata?.["model"] ?? ""}`}
-              className="accent-accent ml-auto block size-4"
+              aria-label={t("Compare {batchName} with {metadata}", {
+                batchName: batchName(batch),
+                metadata: batch.metadata?.["model"] ?? "",
+              })}
+              className="accent-accent ms-auto block size-4"
               checked={chosen.includes(batch.id)}
               onChange={(event) => onChoose(batch.id, event.target.checked)}
             />

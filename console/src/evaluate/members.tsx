@@ -19,7 +19,7 @@ import { startBatch } from "../batches/start-batch.ts"
 import { BatchErrorList } from "../batches/batch-status.tsx"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { milliseconds, percent, plural, smallDollars } from "../parts/format.ts"
+import { listWords, milliseconds, percent, smallDollars } from "../parts/format.ts"
 import { Notice, Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
@@ -28,6 +28,8 @@ import { judgeRows } from "./judged.ts"
 import { memberBatches } from "./member-batches.ts"
 import { RowErrorList } from "./row-error-list.tsx"
 import { rowErrors } from "./row-errors.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 /** Nothing where the model is no cascade. */
 export function Members({ batch, results }: { batch: BatchObject; results: BatchResults }): ReactNode {
@@ -45,9 +47,9 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
   const own = tradeOffOf(sheet.model, batch.id, results)
   if (!own)
     return (
-      <Panel title="The cascade beside its models">
+      <Panel title={t("The cascade beside its models")}>
         <Notice tone="info">
-          This evaluation does not say what its rows cost and took. Evaluate again to compare.
+          {t("This evaluation does not say what its rows cost and took. Evaluate again to compare.")}
         </Notice>
       </Panel>
     )
@@ -57,14 +59,14 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
   })
   const missing = asked.flatMap((one) => (one.batch ? [] : one.model))
   return (
-    <Panel title="The cascade beside its models">
+    <Panel title={t("The cascade beside its models")}>
       <div className="flex flex-col gap-4">
         {asked.map(({ model, failed }) =>
           failed ? <NoResult key={model} model={model} batch={failed} /> : null,
         )}
         {missing.length > 0 ? <Start batch={batch} sheet={sheet} models={missing} /> : null}
         {beside.some((one) => !isEnded(one)) ? (
-          <Notice tone="info">Its models are being asked about the same rows.</Notice>
+          <Notice tone="info">{t("Its models are being asked about the same rows.")}</Notice>
         ) : null}
         {others.length > 0 ? <TradeOffs points={[own, ...others]} /> : null}
       </div>
@@ -75,19 +77,25 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
 function NoResult({ model, batch }: { model: string; batch: BatchObject }): ReactNode {
   const { id: orgId } = useOrganization()
   const { data } = useResults(batch)
+  const link = (
+    <Link
+      to="/o/$orgId/evaluate/$batchId"
+      params={{ orgId, batchId: batch.id }}
+      className="font-mono text-xs underline underline-offset-2"
+    >
+      {model}
+    </Link>
+  )
   return (
     <Notice tone="bad">
-      The evaluation of{" "}
-      <Link
-        to="/o/$orgId/evaluate/$batchId"
-        params={{ orgId, batchId: batch.id }}
-        className="font-mono text-xs underline underline-offset-2"
-      >
-        {model}
-      </Link>{" "}
-      {batch.status === "cancelled"
-        ? "was cancelled. Ask it again to compare."
-        : "has no result to compare. Remove the cause, then ask it again."}
+      {batch.status === "cancelled" ? (
+        <T text="The evaluation of {model} was cancelled. Ask it again to compare." model={link} />
+      ) : (
+        <T
+          text="The evaluation of {model} has no result to compare. Remove the cause, then ask it again."
+          model={link}
+        />
+      )}
       <BatchErrorList batch={batch} />
       <RowErrorList errors={rowErrors(data?.lines ?? [])} />
     </Notice>
@@ -137,11 +145,13 @@ function Start({
   return (
     <div className="flex flex-col items-start gap-2">
       <p className="text-soft max-w-3xl text-sm">
-        Ask {models.join(" and ")} about the same rows, to see what the cascade gains and what it costs. Each
-        row is charged.
+        {t(
+          "Ask {models} about the same rows, to see what the cascade gains and what it costs. Each row is charged.",
+          { models: listWords(models) },
+        )}
       </p>
       <Button icon="play" busy={start.isPending} onClick={() => start.mutate(undefined)}>
-        Evaluate {plural(models.length, "model")} of the cascade
+        {tn(models.length, "Evaluate {count} model of the cascade", "Evaluate {count} models of the cascade")}
       </Button>
       <ErrorNotice error={start.error} />
     </div>
@@ -154,27 +164,27 @@ function TradeOffs({ points }: { points: readonly TradeOff[] }): ReactNode {
     <>
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <TradeOffChart
-          title="Accuracy by cost"
-          unit="Cost of 1,000 rows"
+          title={t("Accuracy by cost")}
+          unit={t("Cost of 1,000 rows")}
           points={points}
           of={({ costUsd }) => 1000 * costUsd}
           show={smallDollars}
         />
         <TradeOffChart
-          title="Accuracy by time"
-          unit="Mean time of a row"
+          title={t("Accuracy by time")}
+          unit={t("Mean time of a row")}
           points={points}
           of={({ latencyMs }) => latencyMs}
           show={milliseconds}
         />
       </div>
       <Table
-        label="The cascade and its models"
+        label={t("The cascade and its models")}
         rows={points}
         rowKey={({ id }) => id}
         columns={[
           {
-            name: "Model",
+            name: t("Model"),
             cell: ({ id, name }) => (
               <Link
                 to="/o/$orgId/evaluate/$batchId"
@@ -185,15 +195,20 @@ function TradeOffs({ points }: { points: readonly TradeOff[] }): ReactNode {
               </Link>
             ),
           },
-          { name: "Rows", align: "right", cell: ({ rows }) => rows },
-          { name: "Accuracy", align: "right", cell: ({ accuracy }) => percent(accuracy) },
-          { name: "Cost of 1,000 rows", align: "right", cell: ({ costUsd }) => smallDollars(1000 * costUsd) },
-          { name: "Mean time of a row", align: "right", cell: ({ latencyMs }) => milliseconds(latencyMs) },
+          { name: t("Rows"), align: "right", cell: ({ rows }) => rows },
+          { name: t("Accuracy"), align: "right", cell: ({ accuracy }) => percent(accuracy) },
+          {
+            name: t("Cost of 1,000 rows"),
+            align: "right",
+            cell: ({ costUsd }) => smallDollars(1000 * costUsd),
+          },
+          { name: t("Mean time of a row"), align: "right", cell: ({ latencyMs }) => milliseconds(latencyMs) },
         ]}
       />
       <p className="text-soft text-xs">
-        The dot is the cascade, the rings are its models; higher and further left is better. Times are those
-        of rows in a batch, which wait for live requests and share the models with other rows.
+        {t(
+          "The dot is the cascade, the rings are its models; higher and further left is better. Times are those of rows in a batch, which wait for live requests and share the models with other rows.",
+        )}
       </p>
     </>
   )

@@ -5,7 +5,7 @@ import type { SetVersion } from "../batches/asked.ts"
 import { SetChoice } from "../batches/set-choice.tsx"
 import { Button } from "../parts/button.tsx"
 import { AreaField, CheckField, Segments, SelectField, TextField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
+import { listWords } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
 import { type QuestionType, questionTypes } from "../playground/draft.ts"
@@ -14,11 +14,12 @@ import { moved } from "../parts/moved.ts"
 import type { Rows } from "../tables/rows.ts"
 import { caseVariants, labelsOf } from "./labels.ts"
 import { type Plan, askedOf, judgedQuestion, withLabels } from "./plan.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const typeOptions = questionTypes.map((value) => ({ value, label: typeNames[value] }))
 const sources = [
-  { value: "question", label: "A question" },
-  { value: "set", label: "A question of a set" },
+  { value: "question", label: t("A question") },
+  { value: "set", label: t("A question of a set") },
 ] as const
 
 const labelsShownMax = 20
@@ -41,20 +42,20 @@ export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
   return (
     <fieldset disabled={disabled} className="flex flex-col gap-4">
       <Segments
-        label="What to ask"
+        label={t("What to ask")}
         value={plan.source}
         options={sources}
         onChange={(source) => onChange({ ...plan, source })}
       />
       <div className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
         <SelectField
-          label="Column with the text"
+          label={t("Column with the text")}
           value={plan.evidence}
           options={columns}
           onChange={(event) => onChange({ ...plan, evidence: event.target.value })}
         />
         <SelectField
-          label="Column with the label"
+          label={t("Column with the label")}
           value={plan.label}
           options={columns}
           onChange={(event) =>
@@ -75,7 +76,7 @@ export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
             />
             {asked ? (
               <SelectField
-                label="Question that the labels answer"
+                label={t("Question that the labels answer")}
                 value={asked.questions[judgedQuestion(plan, asked)]?.name ?? ""}
                 options={asked.questions.map(({ name }) => ({ value: name ?? "", label: name ?? "" }))}
                 onChange={(event) => onChange({ ...plan, question: event.target.value })}
@@ -85,7 +86,7 @@ export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
         ) : (
           <>
             <SelectField
-              label="Kind of question"
+              label={t("Kind of question")}
               value={plan.type}
               options={typeOptions}
               // The options are the kinds.
@@ -94,10 +95,10 @@ export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
               }
             />
             <div className="flex flex-col gap-1">
-              <span className="label">Model</span>
+              <span className="label">{t("Model")}</span>
               <ModelSelect
                 tall
-                label="Model"
+                label={t("Model")}
                 models={models}
                 value={plan.model}
                 onChange={(model) => onChange({ ...plan, model })}
@@ -108,10 +109,10 @@ export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
       </div>
       {plan.source === "question" ? (
         <AreaField
-          label="Question to ask of every row"
+          label={t("Question to ask of every row")}
           rows={2}
           dir="auto"
-          placeholder="Does the customer ask for money back?"
+          placeholder={t("Does the customer ask for money back?")}
           value={plan.instructions}
           onChange={(event) => onChange({ ...plan, instructions: event.target.value })}
         />
@@ -131,28 +132,29 @@ function CaseQuestion({ plan, rows, onChange }: FormProps): ReactNode {
   const variants = caseVariants(rows, plan.label)
   if (variants.length === 0) return null
   const say = (folded: boolean): void => onChange(withLabels({ ...plan, folded }, rows))
-  const names = variants.slice(0, 3).map((group) => group.map((label) => `“${label}”`).join(" and "))
+  const names = variants.slice(0, 3).map((group) => listWords(group.map((label) => `“${label}”`)))
   return (
     <Notice
       tone={plan.folded === null ? "warn" : "plain"}
       action={
         <div className="flex flex-wrap gap-2">
           <Button small disabled={plan.folded === true} onClick={() => say(true)}>
-            One label
+            {t("One label")}
           </Button>
           <Button small disabled={plan.folded === false} onClick={() => say(false)}>
-            Different labels
+            {t("Different labels")}
           </Button>
         </div>
       }
     >
-      {names.join("; ")}
-      {variants.length > names.length ? "; …" : ""} differ in case only.{" "}
+      {t("{names} differ in case only.", {
+        names: `${names.join("; ")}${variants.length > names.length ? "; …" : ""}`,
+      })}{" "}
       {plan.folded === null
-        ? "Are they one label?"
+        ? t("Are they one label?")
         : plan.folded
-          ? "They are one label."
-          : "They are different labels."}
+          ? t("They are one label.")
+          : t("They are different labels.")}
     </Notice>
   )
 }
@@ -161,7 +163,7 @@ function YesLabels({ plan, rows, onChange }: FormProps): ReactNode {
   const labels = labelsOf(rows, plan.label, plan.folded ?? false)
   return (
     <fieldset className="flex flex-wrap gap-x-5 gap-y-2">
-      <legend className="label mb-1.5">Labels that mean yes</legend>
+      <legend className="label mb-1.5">{t("Labels that mean yes")}</legend>
       {labels.slice(0, labelsShownMax).map((label) => (
         <CheckField
           key={label}
@@ -182,18 +184,29 @@ function YesLabels({ plan, rows, onChange }: FormProps): ReactNode {
 /** What each option means, which helps where its name alone does not say it. */
 function Descriptions({ plan, onChange }: Pick<FormProps, "plan" | "onChange">): ReactNode {
   const { values, descriptions } = plan
+  const shown = `${values.slice(0, optionsShownMax).join(", ")}${values.length > optionsShownMax ? ", …" : ""}`
   return (
     <details className="flex flex-col gap-2">
       <summary className="text-soft cursor-pointer text-xs">
-        {plural(values.length, plan.type === "score" ? "level" : "option")}:{" "}
-        {values.slice(0, optionsShownMax).join(", ")}
-        {values.length > optionsShownMax ? ", …" : ""} · describe them
+        {plan.type === "score"
+          ? tn(
+              values.length,
+              "{count} level: {values} · describe them",
+              "{count} levels: {values} · describe them",
+              { values: shown },
+            )
+          : tn(
+              values.length,
+              "{count} option: {values} · describe them",
+              "{count} options: {values} · describe them",
+              { values: shown },
+            )}
       </summary>
       <div className="mt-2 grid gap-3 sm:grid-cols-2">
         {values.slice(0, describedMax).map((value) => (
           <TextField
             key={value}
-            label={`What “${value}” means (optional)`}
+            label={t("What “{value}” means (optional)", { value })}
             dir="auto"
             maxLength={1000}
             value={descriptions[value] ?? ""}
@@ -210,17 +223,17 @@ function Descriptions({ plan, onChange }: Pick<FormProps, "plan" | "onChange">):
 function Levels({ plan, onChange }: { plan: Plan; onChange: (plan: Plan) => void }): ReactNode {
   return (
     <div>
-      <p className="label mb-1.5">Levels from low to high</p>
+      <p className="label mb-1.5">{t("Levels from low to high")}</p>
       <ol className="flex flex-wrap gap-2">
         {plan.values.map((value, index) => (
-          <li key={value} className="bg-sunken flex items-center gap-1 rounded-md py-1 pr-1 pl-2.5 text-xs">
+          <li key={value} className="bg-sunken flex items-center gap-1 rounded-md py-1 pe-1 ps-2.5 text-xs">
             <span className="number text-soft">{index}</span> {value}
             <Button
               kind="bare"
               small
               icon="up"
               disabled={index === 0}
-              aria-label={`Move ${value} lower`}
+              aria-label={t("Move {value} lower", { value })}
               onClick={() => onChange({ ...plan, values: moved(plan.values, index, index - 1) })}
             />
           </li>

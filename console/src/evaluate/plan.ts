@@ -7,6 +7,7 @@ import type { QuestionType } from "../playground/draft.ts"
 import { guessEvidence, guessLabel } from "../tables/guess-columns.ts"
 import type { Rows } from "../tables/rows.ts"
 import { caseVariants, labelsOf } from "./labels.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface Plan {
   readonly evidence: string
@@ -125,19 +126,21 @@ const { optionsMax, levelsMax } = LIMITS
 export function whatIsWrong(plan: Plan, rows: Rows, set: SetVersion | null): string | null {
   const labels = labelsOf(rows, plan.label, plan.folded ?? false)
   const asked = askedOf(plan, set)
-  if (plan.source === "set" && !asked) return "Choose a question set."
-  if (plan.source === "question" && plan.model === "") return "Choose a model."
-  if (plan.evidence === plan.label) return "The text and the label must be different columns."
+  if (plan.source === "set" && !asked) return t("Choose a question set.")
+  if (plan.source === "question" && plan.model === "") return t("Choose a model.")
+  if (plan.evidence === plan.label) return t("The text and the label must be different columns.")
   if (plan.source === "question" && plan.instructions.trim() === "")
-    return "Write the question to ask of every row."
+    return t("Write the question to ask of every row.")
   if (plan.folded === null && caseVariants(rows, plan.label).length > 0)
-    return "Say whether labels that differ in case only are one."
-  if (labels.length < 2) return "The label column needs at least two different values."
+    return t("Say whether labels that differ in case only are one.")
+  if (labels.length < 2) return t("The label column needs at least two different values.")
   const type = asked?.questions[judgedQuestion(plan, asked)]?.type
   if (type === "predicate" && (plan.yes.length === 0 || plan.yes.length === labels.length))
-    return "Choose which labels mean yes, and leave at least one that means no."
+    return t("Choose which labels mean yes, and leave at least one that means no.")
   if (plan.source === "set") return null
-  if (type === "choice" && labels.length > optionsMax) return `A choice has at most ${optionsMax} options.`
-  if (type === "score" && labels.length > levelsMax) return `A score has at most ${levelsMax} levels.`
+  if (type === "choice" && labels.length > optionsMax)
+    return t("A choice has at most {optionsMax} options.", { optionsMax })
+  if (type === "score" && labels.length > levelsMax)
+    return t("A score has at most {levelsMax} levels.", { levelsMax })
   return null
 }

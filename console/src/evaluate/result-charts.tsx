@@ -1,14 +1,15 @@
 /** The two drawings of an evaluation: which classes are taken for which, and whether stated confidence is earned. */
 import type { ReactNode } from "react"
 import type { ReliabilityBin } from "../../../src/scoring/evaluation.ts"
-import { count, percent, plural } from "../parts/format.ts"
+import { count, percent } from "../parts/format.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const classesShownMax = 20
 
 export function Confusion({
   classes,
   confusion,
-  caption = "Rows: what it is. Columns: what was answered.",
+  caption = t("Rows: what it is. Columns: what was answered."),
 }: {
   caption?: string
   classes: readonly string[]
@@ -17,9 +18,9 @@ export function Confusion({
   const shown = classes.slice(0, classesShownMax)
   const most = Math.max(1, ...[...confusion.values()].flatMap((row) => [...row.values()]))
   return (
-    <div className="overflow-x-auto" tabIndex={0} role="group" aria-label="Confusion matrix">
+    <div className="overflow-x-auto" tabIndex={0} role="group" aria-label={t("Confusion matrix")}>
       <table className="number w-full border-separate border-spacing-0.5 text-xs">
-        <caption className="text-soft mb-1 text-left">{caption}</caption>
+        <caption className="text-soft mb-1 text-start">{caption}</caption>
         <thead>
           <tr>
             <td />
@@ -33,7 +34,7 @@ export function Confusion({
         <tbody>
           {shown.map((gold) => (
             <tr key={gold}>
-              <th scope="row" className="max-w-32 truncate pr-2 text-left font-medium" title={gold}>
+              <th scope="row" className="max-w-32 truncate pe-2 text-start font-medium" title={gold}>
                 {gold}
               </th>
               {shown.map((answered) => {
@@ -58,7 +59,9 @@ export function Confusion({
         </tbody>
       </table>
       {classes.length > classesShownMax ? (
-        <p className="text-soft mt-1 text-xs">The first {classesShownMax} classes are shown.</p>
+        <p className="text-soft mt-1 text-xs">
+          {t("The first {classesShownMax} classes are shown.", { classesShownMax })}
+        </p>
       ) : null}
     </div>
   )
@@ -78,7 +81,16 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
         viewBox={`0 0 ${size} ${size}`}
         className="w-full max-w-60 overflow-visible"
         role="img"
-        aria-label={`Reliability diagram: ${filled.map((bin) => `stated ${percent(bin.meanConfidence)}, right ${percent(bin.accuracy)}`).join("; ")}`}
+        aria-label={t("Reliability diagram: {filled}", {
+          filled: filled
+            .map((bin) =>
+              t("stated {meanConfidence}, right {accuracy}", {
+                meanConfidence: percent(bin.meanConfidence),
+                accuracy: percent(bin.accuracy),
+              }),
+            )
+            .join("; "),
+        })}
       >
         <rect x={x(0)} y={y(1)} width={x(1) - x(0)} height={y(0) - y(1)} className="fill-sunken" rx={4} />
         <line x1={x(0)} y1={y(0)} x2={x(1)} y2={y(1)} className="stroke-strong" strokeDasharray="4 3" />
@@ -90,7 +102,14 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
             r={3 + 6 * Math.sqrt(bin.count / most)}
             className="fill-bar stroke-panel"
           >
-            <title>{`${plural(bin.count, "row")}: stated ${percent(bin.meanConfidence)}, right ${percent(bin.accuracy)}`}</title>
+            <title>
+              {tn(
+                bin.count,
+                "{count} row: stated {meanConfidence}, right {accuracy}",
+                "{count} rows: stated {meanConfidence}, right {accuracy}",
+                { meanConfidence: percent(bin.meanConfidence), accuracy: percent(bin.accuracy) },
+              )}
+            </title>
           </circle>
         ))}
         {[0, 0.5, 1].map((tick) => (
@@ -104,7 +123,7 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
           </g>
         ))}
         <text x={x(0.5)} y={size - 5} textAnchor="middle" className="fill-soft text-[9px]">
-          stated probability
+          {t("stated probability")}
         </text>
         <text
           x={9}
@@ -113,11 +132,11 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
           transform={`rotate(-90 9 ${y(0.5)})`}
           className="fill-soft text-[9px]"
         >
-          how often right
+          {t("how often right")}
         </text>
       </svg>
       <figcaption className="text-soft text-xs">
-        On the line, the model is as sure as it is right. Larger dots hold more rows.
+        {t("On the line, the model is as sure as it is right. Larger dots hold more rows.")}
       </figcaption>
     </figure>
   )

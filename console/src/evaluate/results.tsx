@@ -7,7 +7,7 @@ import { SequenceLink } from "../analytics/sequence-link.tsx"
 import type { Sheet } from "../batches/sheet.ts"
 import { Button } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { count, decimal, percent, plural } from "../parts/format.ts"
+import { count, decimal, percent } from "../parts/format.ts"
 import { measureWords } from "../parts/measure-words.ts"
 import { Empty, Notice, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
@@ -16,6 +16,8 @@ import { ByLanguage } from "./by-language.tsx"
 import { type JudgedRow, atThreshold } from "./judged.ts"
 import { Confusion, Reliability } from "./result-charts.tsx"
 import { SaveExamples, type SavedExamples } from "./save-examples.tsx"
+import { t, tn } from "../i18n/translate.ts"
+import { T } from "../i18n/sentence.tsx"
 
 const mistakesShownMax = 25
 
@@ -31,30 +33,35 @@ export function Results({
   const found = useMemo(() => evaluate(rows), [rows])
   const classes = rows[0]?.classes ?? []
   return (
-    <section aria-label="Results" className="flex flex-col gap-4">
+    <section aria-label={t("Results")} className="flex flex-col gap-4">
       <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-3">
         <Figure
           framed
-          name="Accuracy"
+          name={t("Accuracy")}
           value={percent(found.accuracy)}
           about={`${measureWords.accuracy} ${expectedWords(rows)}`}
         />
-        <Figure framed name="Majority guess" value={percent(found.majority)} about={measureWords.majority} />
-        <Figure framed name="Macro F1" value={decimal(found.macroF1, 3)} about={measureWords.macroF1} />
-        <Figure framed name="Brier score" value={decimal(found.brier, 3)} about={measureWords.brier} />
         <Figure
           framed
-          name="Calibration error"
+          name={t("Majority guess")}
+          value={percent(found.majority)}
+          about={measureWords.majority}
+        />
+        <Figure framed name={t("Macro F1")} value={decimal(found.macroF1, 3)} about={measureWords.macroF1} />
+        <Figure framed name={t("Brier score")} value={decimal(found.brier, 3)} about={measureWords.brier} />
+        <Figure
+          framed
+          name={t("Calibration error")}
           value={percent(found.calibrationError)}
           about={measureWords.calibrationError}
         />
-        <Figure framed name="Log loss" value={decimal(found.logLoss, 3)} about={measureWords.logLoss} />
+        <Figure framed name={t("Log loss")} value={decimal(found.logLoss, 3)} about={measureWords.logLoss} />
       </dl>
       <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
-        <Panel title="Confusion">
+        <Panel title={t("Confusion")}>
           <Confusion classes={classes} confusion={found.confusion} />
         </Panel>
-        <Panel title="Reliability">
+        <Panel title={t("Reliability")}>
           <Reliability bins={found.reliability} />
         </Panel>
       </div>
@@ -72,17 +79,17 @@ export function Results({
 /** What so many rows can say of rows like them. */
 function expectedWords(rows: readonly JudgedRow[]): string {
   const { low, high } = wilson(Float64Array.from(rows, (row) => Number(answerOf(row) === row.gold)))
-  return `On rows like these expect ${percent(low)} to ${percent(high)}.`
+  return t("On rows like these expect {low} to {high}.", { low: percent(low), high: percent(high) })
 }
 
 function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate: boolean }): ReactNode {
   const [threshold, setThreshold] = useState(0.5)
   const { precision, recall, accepted } = atThreshold(rows, predicate ? "yes" : null, threshold)
   return (
-    <Panel title="Threshold">
+    <Panel title={t("Threshold")}>
       <div className="flex flex-col gap-3">
         <label className="flex items-center gap-3 text-sm">
-          <span className="shrink-0">{predicate ? "Say yes from" : "Trust answers from"}</span>
+          <span className="shrink-0">{predicate ? t("Say yes from") : t("Trust answers from")}</span>
           <input
             type="range"
             min={0}
@@ -92,17 +99,24 @@ function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate:
             onChange={(event) => setThreshold(Number(event.target.value))}
             className="accent-accent min-w-0 flex-1"
           />
-          <output className="number w-12 text-right font-medium">{percent(threshold)}</output>
+          <output className="number w-12 text-end font-medium">{percent(threshold)}</output>
         </label>
         <dl className="number flex flex-wrap gap-x-8 gap-y-2 text-sm">
-          <Inline name="Precision" value={precision === null ? "none to judge" : percent(precision)} />
-          <Inline name="Recall" value={percent(recall)} />
-          <Inline name={predicate ? "Answered yes" : "Trusted"} value={percent(accepted)} />
+          <Inline
+            name={t("Precision")}
+            value={precision === null ? t("none to judge") : percent(precision)}
+          />
+          <Inline name={t("Recall")} value={percent(recall)} />
+          <Inline name={predicate ? t("Answered yes") : t("Trusted")} value={percent(accepted)} />
         </dl>
         <p className="text-soft text-xs">
           {predicate
-            ? "Precision: of the rows answered yes, how many are yes. Recall: of the rows that are yes, how many are found."
-            : "Precision: of the answers trusted, how many are right. Recall: of all rows, how many are trusted and right."}
+            ? t(
+                "Precision: of the rows answered yes, how many are yes. Recall: of the rows that are yes, how many are found.",
+              )
+            : t(
+                "Precision: of the answers trusted, how many are right. Recall: of all rows, how many are trusted and right.",
+              )}
         </p>
       </div>
     </Panel>
@@ -119,13 +133,31 @@ function Inline({ name, value }: { name: string; value: string }): ReactNode {
 }
 
 function savedSentence({ added, known, leftOut }: SavedExamples): string {
-  const others = [
-    ...(known > 0 ? [`${count(known)} known already`] : []),
-    ...(leftOut > 0
-      ? [`${count(leftOut)} left out, because they contradict a known example or are too long`]
-      : []),
-  ]
-  return [`${plural(added, "example")} saved`, ...others].join(", ") + ". Teach the set to learn from them."
+  return `${savedWords(added, count(known), count(leftOut))} ${t("Teach the set to learn from them.")}`
+}
+
+function savedWords(added: number, known: string, leftOut: string): string {
+  if (known === "0" && leftOut === "0") return tn(added, "{count} example saved.", "{count} examples saved.")
+  if (leftOut === "0")
+    return tn(
+      added,
+      "{count} example saved, {known} known already.",
+      "{count} examples saved, {known} known already.",
+      { known },
+    )
+  if (known === "0")
+    return tn(
+      added,
+      "{count} example saved, {leftOut} left out, because they contradict a known example or are too long.",
+      "{count} examples saved, {leftOut} left out, because they contradict a known example or are too long.",
+      { leftOut },
+    )
+  return tn(
+    added,
+    "{count} example saved, {known} known already, {leftOut} left out, because they contradict a known example or are too long.",
+    "{count} examples saved, {known} known already, {leftOut} left out, because they contradict a known example or are too long.",
+    { known, leftOut },
+  )
 }
 
 /** The surer the model was of a wrong answer, the earlier it stands. */
@@ -146,14 +178,14 @@ function Mistakes({
   const [saved, setSaved] = useState<SavedExamples | null>(null)
   return (
     <Panel
-      title={`Mistakes (${count(wrong.length)})`}
+      title={t("Mistakes ({wrong})", { wrong: count(wrong.length) })}
       actions={
         <div className="flex flex-wrap gap-2">
           <Button small icon="plus" onClick={() => setSaving(true)}>
-            Teach a set from these rows
+            {t("Teach a set from these rows")}
           </Button>
           <Button small icon="download" onClick={onExport}>
-            Export all rows
+            {t("Export all rows")}
           </Button>
         </div>
       }
@@ -171,7 +203,7 @@ function Mistakes({
               search={{ tab: "teach" }}
               className="underline underline-offset-2"
             >
-              Teach {saved.setName}
+              {t("Teach {setName}", { setName: saved.setName })}
             </Link>
           }
         >
@@ -179,21 +211,28 @@ function Mistakes({
         </Notice>
       ) : null}
       {wrong.length === 0 ? (
-        <Empty icon="check" title="Every row is right" />
+        <Empty icon="check" title={t("Every row is right")} />
       ) : (
-        <ol className="divide-line divide-y" aria-label="Mistakes, worst first">
+        <ol className="divide-line divide-y" aria-label={t("Mistakes, worst first")}>
           {wrong.slice(0, mistakesShownMax).map((row) => (
             <li key={row.index} className="flex flex-col gap-1 py-2.5 text-sm">
               <p className="line-clamp-3 wrap-anywhere">{row.evidence}</p>
               <p className="number text-xs">
-                <span className="text-bad">said {answerOf(row)}</span>
-                <span className="text-soft"> with {percent(confidenceOf(row))}, is </span>
-                <span className="text-accent">{row.gold}</span>
-                <span className="text-soft"> · row {row.index + 1}</span>
+                <T
+                  text="<bad>said {answer}</bad><soft> with {confidence}, is </soft><good>{label}</good><soft2> · row {row}</soft2>"
+                  answer={answerOf(row)}
+                  confidence={percent(confidenceOf(row))}
+                  label={row.gold}
+                  row={row.index + 1}
+                  bad={(children) => <span className="text-bad">{children}</span>}
+                  soft={(children) => <span className="text-soft">{children}</span>}
+                  soft2={(children) => <span className="text-soft">{children}</span>}
+                  good={(children) => <span className="text-accent">{children}</span>}
+                />
                 {row.sequenceId ? (
                   <>
                     <span className="text-soft"> · </span>
-                    <SequenceLink id={row.sequenceId}>request</SequenceLink>
+                    <SequenceLink id={row.sequenceId}>{t("request")}</SequenceLink>
                   </>
                 ) : null}
               </p>

@@ -6,12 +6,12 @@ import { api, useWrite } from "../api.ts"
 import type { Sheet } from "../batches/sheet.ts"
 import { FormDialog } from "../parts/dialog.tsx"
 import { SelectField, TextField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { useOrganization } from "../session.ts"
 import { type LabelValue, possibleLabels } from "../sets/labels.ts"
 import { asQuestionName, whatIsWrongWithName } from "../sets/set-draft.ts"
 import { setQuery, setsKey } from "../sets/set-query.ts"
 import type { JudgedRow } from "./judged.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export interface SavedExamples {
   readonly setName: string
@@ -22,7 +22,7 @@ export interface SavedExamples {
 }
 
 const rowsPerRequest = 100
-const unchosen = { value: "", label: "Choose" }
+const unchosen = { value: "", label: t("Choose") }
 
 /** Of the list of sets: one that is made of the evaluated question. */
 const newSet = "new"
@@ -57,7 +57,7 @@ export function SaveExamples({
   const write = useWrite(
     async () => {
       const set = isNew && evaluated ? await createSet(org_id, newName, sheet.model, evaluated) : chosen
-      if (!set) throw new Error("Choose a question set.")
+      if (!set) throw new Error(t("Choose a question set."))
       const question = isNew ? (set.questions[0]?.name ?? "") : name
       return { ...(await saveRows({ org_id, set_id: set.id }, question, labelled)), setName: set.name }
     },
@@ -69,21 +69,27 @@ export function SaveExamples({
   )
   return (
     <FormDialog
-      title="Teach a set from these rows"
-      submit={labelled.length > 0 ? `Save ${plural(labelled.length, "example")}` : "Save"}
+      title={t("Teach a set from these rows")}
+      submit={
+        labelled.length > 0 ? tn(labelled.length, "Save {count} example", "Save {count} examples") : t("Save")
+      }
       write={write}
       onClose={onClose}
       ready={labelled.length > 0 && (!isNew || (newName !== "" && wrongName === null))}
     >
       <p className="text-soft text-sm">
-        {plural(rows.length, "row")} with the labels of your file. The set learns from them when it is taught.
+        {tn(
+          rows.length,
+          "{count} row with the labels of your file. The set learns from them when it is taught.",
+          "{count} rows with the labels of your file. The set learns from them when it is taught.",
+        )}
       </p>
       <SelectField
-        label="Question set"
+        label={t("Question set")}
         value={setId}
         options={[
           unchosen,
-          ...(evaluated ? [{ value: newSet, label: "A new set with this question" }] : []),
+          ...(evaluated ? [{ value: newSet, label: t("A new set with this question") }] : []),
           ...sets.map((set) => ({ value: set.id, label: set.name })),
         ]}
         onChange={(event) => {
@@ -93,18 +99,18 @@ export function SaveExamples({
       />
       {isNew ? (
         <TextField
-          label="Name of the set"
+          label={t("Name of the set")}
           required
           autoComplete="off"
           spellCheck={false}
           value={newName}
           error={wrongName}
-          hint={`Asked as model “set:${newName || "refunds"}”.`}
+          hint={t("Asked as model “set:{newName}”.", { newName: newName || "refunds" })}
           onChange={(event) => setNewName(event.target.value)}
         />
       ) : (
         <SelectField
-          label="Question that the labels answer"
+          label={t("Question that the labels answer")}
           value={name}
           disabled={!chosen}
           options={[
@@ -113,7 +119,11 @@ export function SaveExamples({
           ]}
           error={
             asked && labelled.length < rows.length
-              ? `${plural(rows.length - labelled.length, "row")} with a label that is no answer to it.`
+              ? tn(
+                  rows.length - labelled.length,
+                  "{count} row with a label that is no answer to it.",
+                  "{count} rows with a label that is no answer to it.",
+                )
               : null
           }
           onChange={(event) => setName(event.target.value)}

@@ -7,12 +7,13 @@ import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { count, decimal } from "../parts/format.ts"
+import { count, dollarsTo } from "../parts/format.ts"
 import { Loaded, Notice, Page } from "../parts/page.tsx"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
 import { EngineTable, GatewayTable, RegionTable } from "./fleet-tables.tsx"
 import { readFleet, setDrained } from "./operate.ts"
 import { type FleetWorker, WorkerTable } from "./worker-table.tsx"
+import { t } from "../i18n/translate.ts"
 
 const everyMs = 2_000
 const fleetKey = ["fleet"]
@@ -27,14 +28,16 @@ export function FleetPage(): ReactNode {
   return (
     <main className="min-h-dvh">
       <Page
-        title="Fleet"
-        about="Every gateway of this installation, as it last told; the page renews itself every 2 seconds."
+        title={t("Fleet")}
+        about={t(
+          "Every gateway of this installation, as it last told; the page renews itself every 2 seconds.",
+        )}
         actions={<ThemeChoice />}
       >
         {fleet.data !== undefined && fleet.error ? (
-          <Notice tone="warn">What you see is old: {fleet.error.message}</Notice>
+          <Notice tone="warn">{t("What you see is old: {message}", { message: fleet.error.message })}</Notice>
         ) : null}
-        <Loaded query={fleet} what="the fleet">
+        <Loaded query={fleet} label={t("Loading the fleet")}>
           {(state) => <FleetView state={state} />}
         </Loaded>
       </Page>
@@ -49,44 +52,45 @@ function FleetView({ state }: { state: FleetState }): ReactNode {
     <>
       <Figures state={state} />
       {undrain.error ? <Notice tone="bad">{undrain.error.message}</Notice> : null}
-      <Section title="Gateways">
+      <Section title={t("Gateways")}>
         <GatewayTable state={state} />
       </Section>
-      <Section title="Workers">
+      <Section title={t("Workers")}>
         <WorkerTable
           state={state}
           action={(worker) =>
             isLocalWorker(worker.id) ? (
-              <span className="text-soft text-xs">In the gateway</span>
+              <span className="text-soft text-xs">{t("In the gateway")}</span>
             ) : (
               <Button
                 small
                 busy={undrain.isPending && undrain.variables.id === worker.id}
                 onClick={() => (worker.drained ? undrain.mutate(worker) : setAsked(worker))}
-                aria-label={`${worker.drained ? "Undrain" : "Drain"} ${worker.id}`}
+                aria-label={`${worker.drained ? t("Undrain") : t("Drain")} ${worker.id}`}
               >
-                {worker.drained ? "Undrain" : "Drain"}
+                {worker.drained ? t("Undrain") : t("Drain")}
               </Button>
             )
           }
         />
       </Section>
-      <Section title="Models in memory">
+      <Section title={t("Models in memory")}>
         <EngineTable state={state} />
       </Section>
-      <Section title="Regions">
+      <Section title={t("Regions")}>
         <RegionTable state={state} />
       </Section>
       {asked ? (
         <ConfirmDialog
-          title={`Drain ${asked.id}?`}
-          submit="Drain"
+          title={t("Drain {id}?", { id: asked.id })}
+          submit={t("Drain")}
           act={async () => await setDrained(asked.id, true)}
           refreshes={[fleetKey]}
           onClose={() => setAsked(null)}
         >
-          It finishes what it has and gets no new requests, at every gateway within 5 seconds and until it is
-          undrained. Requests for a model whose last worker is drained fail.
+          {t(
+            "It finishes what it has and gets no new requests, at every gateway within 5 seconds and until it is undrained. Requests for a model whose last worker is drained fail.",
+          )}
         </ConfirmDialog>
       ) : null}
     </>
@@ -109,10 +113,10 @@ function Figures({ state: { gateways } }: { state: FleetState }): ReactNode {
   const held = gateways.reduce((total, { leases }) => total + heldDollars(leases), 0)
   return (
     <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
-      <Figure framed name="Gateways" value={count(gateways.length)} />
-      <Figure framed name="Requests running" value={sum("running")} />
-      <Figure framed name="Requests waiting" value={sum("waiting")} />
-      <Figure framed name="Credit in leases" value={`$${decimal(held, 4)}`} />
+      <Figure framed name={t("Gateways")} value={count(gateways.length)} />
+      <Figure framed name={t("Requests running")} value={sum("running")} />
+      <Figure framed name={t("Requests waiting")} value={sum("waiting")} />
+      <Figure framed name={t("Credit in leases")} value={dollarsTo(held, 4)} />
     </dl>
   )
 }
@@ -121,11 +125,11 @@ function ThemeChoice(): ReactNode {
   const theme = useTheme()
   return (
     <Segments
-      label="Theme"
+      label={t("Theme")}
       value={theme}
       options={themes.map((value) => ({
         value,
-        label: { system: "System", light: "Light", dark: "Dark" }[value],
+        label: { system: t("System"), light: t("Light"), dark: t("Dark") }[value],
       }))}
       onChange={chooseTheme}
     />

@@ -6,9 +6,10 @@ import {
   heldDollars,
   isSilent,
 } from "../../../src/contract/fleet-report.ts"
-import { count, decimal, milliseconds } from "../parts/format.ts"
+import { count, dollarsTo, milliseconds } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
+import { t } from "../i18n/translate.ts"
 
 type Gateway = FleetState["gateways"][number]
 
@@ -21,12 +22,12 @@ const seconds = (value: number): string => milliseconds(value * 1000)
 export function GatewayTable({ state: { gateways } }: { state: FleetState }): ReactNode {
   return (
     <Table
-      label="Gateways"
+      label={t("Gateways")}
       rows={gateways}
       rowKey={({ gateway_id }) => gateway_id}
       columns={[
         {
-          name: "Gateway",
+          name: t("Gateway"),
           cell: ({ gateway_id, url }) => (
             <>
               <span className="font-mono text-xs">{gateway_id}</span>
@@ -34,30 +35,39 @@ export function GatewayTable({ state: { gateways } }: { state: FleetState }): Re
             </>
           ),
         },
-        { name: "State", cell: (gateway) => <State gateway={gateway} /> },
-        { name: "Region", cell: ({ region }) => region },
-        { name: "Version", cell: ({ version }) => version },
-        { name: "Up for", align: "right", cell: ({ uptime_s }) => seconds(uptime_s) },
-        { name: "Memory", align: "right", cell: ({ memory_bytes }) => bytes(memory_bytes) },
+        { name: t("State"), cell: (gateway) => <State gateway={gateway} /> },
+        { name: t("Region"), cell: ({ region }) => region },
+        { name: t("Version"), cell: ({ version }) => version },
+        { name: t("Up for"), align: "right", cell: ({ uptime_s }) => seconds(uptime_s) },
+        { name: t("Memory"), align: "right", cell: ({ memory_bytes }) => bytes(memory_bytes) },
         {
-          name: "Workers",
+          name: t("Workers"),
           align: "right",
           cell: ({ models }) => {
             const workers = models.flatMap((model) => model.workers)
-            return `${workers.filter(({ healthy }) => healthy).length} of ${workers.length}`
+            return t("{healthy} of {workers}", {
+              healthy: workers.filter(({ healthy }) => healthy).length,
+              workers: workers.length,
+            })
           },
         },
         {
-          name: "Leases",
+          name: t("Leases"),
           align: "right",
           cell: ({ leases }) => (
-            <span title={`${leases.length} billing accounts`}>${decimal(heldDollars(leases), 4)}</span>
+            <span title={t("{leases} billing accounts", { leases: leases.length })}>
+              {dollarsTo(heldDollars(leases), 4)}
+            </span>
           ),
         },
         {
-          name: "Journal",
+          name: t("Journal"),
           align: "right",
-          cell: ({ journal }) => `${bytes(journal.bytes)}, ${milliseconds(journal.lag_ms)} behind`,
+          cell: ({ journal }) =>
+            t("{bytes}, {lagMs} behind", {
+              bytes: bytes(journal.bytes),
+              lagMs: milliseconds(journal.lag_ms),
+            }),
         },
       ]}
     />
@@ -65,8 +75,13 @@ export function GatewayTable({ state: { gateways } }: { state: FleetState }): Re
 }
 
 function State({ gateway }: { gateway: Gateway }): ReactNode {
-  if (isSilent(gateway)) return <Badge tone="bad">Silent for {seconds(gateway.seen_s_ago)}</Badge>
-  return gateway.state === "serving" ? <Badge tone="good">Serving</Badge> : <Badge>{gateway.state}</Badge>
+  if (isSilent(gateway))
+    return <Badge tone="bad">{t("Silent for {seconds}", { seconds: seconds(gateway.seen_s_ago) })}</Badge>
+  return gateway.state === "serving" ? (
+    <Badge tone="good">{t("Serving")}</Badge>
+  ) : (
+    <Badge>{gateway.state}</Badge>
+  )
 }
 
 const engineTones = { loaded: "good", loading: "info", unloading: "info", unloaded: "plain" } as const
@@ -80,15 +95,15 @@ export function EngineTable({ state: { gateways } }: { state: FleetState }): Rea
     .filter((gateway) => !isSilent(gateway))
     .flatMap(({ gateway_id: gateway, engines }) => engines.map((engine) => ({ ...engine, gateway })))
   if (rows.length === 0)
-    return <p className="panel text-soft p-4">No gateway has a model in its own machine's memory.</p>
+    return <p className="panel text-soft p-4">{t("No gateway has a model in its own machine's memory.")}</p>
   return (
     <Table
-      label="Models in memory"
+      label={t("Models in memory")}
       rows={rows}
       rowKey={({ gateway, model, purpose }) => `${gateway} ${model} ${purpose}`}
       columns={[
         {
-          name: "Model",
+          name: t("Model"),
           cell: ({ model, gateway }) => (
             <>
               <span className="font-medium">{model}</span>
@@ -96,21 +111,21 @@ export function EngineTable({ state: { gateways } }: { state: FleetState }): Rea
             </>
           ),
         },
-        { name: "For", cell: ({ purpose }) => purpose },
+        { name: t("For"), cell: ({ purpose }) => purpose },
         {
-          name: "State",
+          name: t("State"),
           cell: ({ state }) => <Badge tone={engineTones[state]}>{state}</Badge>,
         },
         {
-          name: "Memory",
+          name: t("Memory"),
           align: "right",
           cell: ({ memory_bytes }) => (memory_bytes === 0 ? "–" : bytes(memory_bytes)),
         },
-        { name: "In use", align: "right", cell: ({ in_use }) => count(in_use) },
-        { name: "Idle for", align: "right", cell: ({ idle_s }) => seconds(idle_s) },
-        { name: "Loads", align: "right", cell: ({ loads }) => count(loads) },
+        { name: t("In use"), align: "right", cell: ({ in_use }) => count(in_use) },
+        { name: t("Idle for"), align: "right", cell: ({ idle_s }) => seconds(idle_s) },
+        { name: t("Loads"), align: "right", cell: ({ loads }) => count(loads) },
         {
-          name: "Last load",
+          name: t("Last load"),
           align: "right",
           cell: ({ load_ms }) => (load_ms === null ? "–" : milliseconds(load_ms)),
         },
@@ -145,14 +160,18 @@ export function RegionTable({ state: { gateways } }: { state: FleetState }): Rea
   })
   return (
     <Table
-      label="Regions"
+      label={t("Regions")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
-        { name: "Region", cell: ({ id }) => <span className="font-medium">{id}</span> },
-        { name: "Country", cell: ({ country }) => country },
-        { name: "Gateways", align: "right", cell: (row) => count(row.gateways) },
-        { name: "Healthy workers", align: "right", cell: (row) => `${row.healthy} of ${row.workers}` },
+        { name: t("Region"), cell: ({ id }) => <span className="font-medium">{id}</span> },
+        { name: t("Country"), cell: ({ country }) => country },
+        { name: t("Gateways"), align: "right", cell: (row) => count(row.gateways) },
+        {
+          name: t("Healthy workers"),
+          align: "right",
+          cell: (row) => t("{healthy} of {workers}", { healthy: row.healthy, workers: row.workers }),
+        },
       ]}
     />
   )

@@ -1,5 +1,6 @@
 /** The operator's operations as the fleet page calls them: by a session that its link opens once. */
 import { FleetState } from "../../../src/contract/fleet-report.ts"
+import { t } from "../i18n/translate.ts"
 
 /** Of this tab alone; it ends with `umpire fleet`. */
 const entry = "umpire.fleet"
@@ -30,7 +31,7 @@ addEventListener("hashchange", () => {
 async function operate(operation: string, input: unknown): Promise<unknown> {
   opening ??= exchangeLink()
   const session = await opening
-  if (session === null) throw new Error("Run umpire fleet, and open the link that it prints.")
+  if (session === null) throw new Error(t("Run umpire fleet, and open the link that it prints."))
   const { result } = (await post(`/operations/${operation}`, session, input)) as { result: unknown }
   return result
 }
@@ -46,7 +47,7 @@ async function post(path: string, bearer: string, input: unknown): Promise<unkno
   const body: unknown = await response.json()
   if (response.ok) return body
   const { error } = body as { error?: { message?: string } }
-  throw new Error(error?.message ?? `The answer was ${response.status}.`)
+  throw new Error(error?.message ?? t("The answer was {status}.", { status: response.status }))
 }
 
 export const readFleet = async (): Promise<FleetState> => FleetState.parse(await operate("fleet", null))

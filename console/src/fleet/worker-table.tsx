@@ -4,6 +4,7 @@ import { type FleetState, type WorkerState, isSilent } from "../../../src/contra
 import { count, milliseconds } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
+import { t } from "../i18n/translate.ts"
 
 export interface FleetWorker extends WorkerState {
   readonly model: string
@@ -45,12 +46,12 @@ export function WorkerTable({
 }): ReactNode {
   return (
     <Table
-      label="Workers"
+      label={t("Workers")}
       rows={workersOf(state)}
       rowKey={({ model, id }) => `${model} ${id}`}
       columns={[
         {
-          name: "Worker",
+          name: t("Worker"),
           cell: ({ model, id }) => (
             <>
               <span className="font-mono text-xs">{id}</span>
@@ -58,17 +59,17 @@ export function WorkerTable({
             </>
           ),
         },
-        { name: "Health", cell: (worker) => <Health worker={worker} /> },
-        { name: "Breaker", cell: ({ breaker }) => breaker.replace("_", " ") },
-        { name: "Running", align: "right", cell: ({ running }) => count(running) },
-        { name: "Waiting", align: "right", cell: ({ waiting }) => count(waiting) },
-        { name: "Tokens", align: "right", cell: ({ outstanding_tokens }) => count(outstanding_tokens) },
+        { name: t("Health"), cell: (worker) => <Health worker={worker} /> },
+        { name: t("Breaker"), cell: ({ breaker }) => breaker.replace("_", " ") },
+        { name: t("Running"), align: "right", cell: ({ running }) => count(running) },
+        { name: t("Waiting"), align: "right", cell: ({ waiting }) => count(waiting) },
+        { name: t("Tokens"), align: "right", cell: ({ outstanding_tokens }) => count(outstanding_tokens) },
         {
-          name: "Latency",
+          name: t("Latency"),
           align: "right",
           cell: ({ latency_ms }) => (latency_ms === null ? "–" : milliseconds(latency_ms)),
         },
-        { name: "Failures", align: "right", cell: ({ failures }) => count(failures) },
+        { name: t("Failures"), align: "right", cell: ({ failures }) => count(failures) },
         { ...actionsColumn<FleetWorker>(true, action) },
       ]}
     />
@@ -78,14 +79,12 @@ export function WorkerTable({
 function Health({ worker: { gateways, healthyAt, drained } }: { worker: FleetWorker }): ReactNode {
   return (
     <span className="inline-flex flex-wrap gap-1">
-      {healthyAt === gateways ? <Badge tone="good">Up</Badge> : null}
-      {healthyAt === 0 ? <Badge tone="bad">Down</Badge> : null}
+      {healthyAt === gateways ? <Badge tone="good">{t("Up")}</Badge> : null}
+      {healthyAt === 0 ? <Badge tone="bad">{t("Down")}</Badge> : null}
       {healthyAt > 0 && healthyAt < gateways ? (
-        <Badge tone="warn">
-          Up at {healthyAt} of {gateways}
-        </Badge>
+        <Badge tone="warn">{t("Up at {healthyAt} of {gateways}", { healthyAt, gateways })}</Badge>
       ) : null}
-      {drained ? <Badge tone="warn">Drained</Badge> : null}
+      {drained ? <Badge tone="warn">{t("Drained")}</Badge> : null}
     </span>
   )
 }

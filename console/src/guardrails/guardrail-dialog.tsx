@@ -13,10 +13,11 @@ import { FormDialog } from "../parts/dialog.tsx"
 import { CheckField, SelectField, TextField } from "../parts/field.tsx"
 import { useOrganization } from "../session.ts"
 import { actionNames, guardrailsKey, readyMadeQuery, releaseNames, stageNames } from "./guardrail-words.ts"
+import { t } from "../i18n/translate.ts"
 
 const optionsOf = (names: Readonly<Record<string, string>>) =>
   Object.entries(names).map(([value, label]) => ({ value, label }))
-const everything = { value: "", label: "All" }
+const everything = { value: "", label: t("All") }
 const listedMax = 200
 
 export function GuardrailDialog({
@@ -49,28 +50,28 @@ export function GuardrailDialog({
   const measured = choices.readyMade.find(({ name }) => name === draft.question_set)?.measured
   return (
     <FormDialog
-      title={guardrail ? `Edit ${guardrail.name}` : "Create a guardrail"}
-      submit={guardrail ? "Save" : "Create guardrail"}
+      title={guardrail ? t("Edit {name}", { name: guardrail.name }) : t("Create a guardrail")}
+      submit={guardrail ? t("Save") : t("Create guardrail")}
       write={write}
       onClose={onClose}
       ready={draft.question_set !== "" && (draft.action !== "route" || draft.route_model !== null)}
     >
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         maxLength={guardrailLimits.nameCharactersMax}
         value={draft.name}
         onChange={(event) => set({ name: event.target.value })}
       />
       <SelectField
-        label="Question set"
-        hint={measured ?? "It acts where a yes/no question of the set is answered yes."}
+        label={t("Question set")}
+        hint={measured ?? t("It acts where a yes/no question of the set is answered yes.")}
         value={draft.question_set}
         options={[
-          { value: "", label: "Choose one" },
+          { value: "", label: t("Choose one") },
           ...choices.setNames.map((name) => ({
             value: name,
-            label: choices.sets.includes(name) ? name : `${name} (ready-made)`,
+            label: choices.sets.includes(name) ? name : t("{name} (ready-made)", { name }),
           })),
           ...(draft.question_set.includes("@")
             ? [{ value: draft.question_set, label: draft.question_set }]
@@ -83,19 +84,21 @@ export function GuardrailDialog({
         }}
       />
       <CheckField
-        label="Recognise personal data by its form"
-        hint="E-mail addresses, telephone numbers, IBANs, card and identity numbers, IP addresses and keys, by their check digits where they have any. The model is not asked."
+        label={t("Recognise personal data by its form")}
+        hint={t(
+          "E-mail addresses, telephone numbers, IBANs, card and identity numbers, IP addresses and keys, by their check digits where they have any. The model is not asked.",
+        )}
         checked={draft.recognizers.length > 0}
         onChange={(event) => set({ recognizers: event.target.checked ? [...recognizers] : [] })}
       />
       <SelectField
-        label="When"
+        label={t("When")}
         value={draft.stage}
         options={optionsOf(stageNames)}
         onChange={(event) => set({ stage: event.target.value as GuardrailSettings["stage"] })}
       />
       <SelectField
-        label="Then"
+        label={t("Then")}
         value={draft.action}
         options={optionsOf(actionNames)}
         onChange={(event) => {
@@ -105,38 +108,38 @@ export function GuardrailDialog({
       />
       {draft.action === "route" ? (
         <SelectField
-          label="To the model"
+          label={t("To the model")}
           value={draft.route_model ?? ""}
-          options={[{ value: "", label: "Choose one" }, ...choices.models]}
+          options={[{ value: "", label: t("Choose one") }, ...choices.models]}
           onChange={(event) => set({ route_model: event.target.value || null })}
         />
       ) : null}
       <SelectField
-        label="For the key"
+        label={t("For the key")}
         value={draft.api_key_id ?? ""}
         options={[everything, ...choices.keys]}
         onChange={(event) => set({ api_key_id: event.target.value || null })}
       />
       <SelectField
-        label="For the model"
+        label={t("For the model")}
         value={draft.model ?? ""}
         options={[everything, ...choices.models]}
         onChange={(event) => set({ model: event.target.value || null })}
       />
       <SelectField
-        label="Streamed answers"
+        label={t("Streamed answers")}
         value={draft.release}
         options={optionsOf(releaseNames)}
         onChange={(event) => set({ release: event.target.value as GuardrailSettings["release"] })}
       />
       <CheckField
-        label="Fail the request when the check fails"
-        hint="Otherwise the text passes, and the record says so."
+        label={t("Fail the request when the check fails")}
+        hint={t("Otherwise the text passes, and the record says so.")}
         checked={draft.on_error === "closed"}
         onChange={(event) => set({ on_error: event.target.checked ? "closed" : "open" })}
       />
       <CheckField
-        label="Act where the set abstains"
+        label={t("Act where the set abstains")}
         checked={draft.on_abstain === "act"}
         onChange={(event) => set({ on_abstain: event.target.checked ? "act" : "pass" })}
       />

@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query"
 import type { GuardrailSettings } from "../../../src/contract/guardrails/guardrails.ts"
 import { api } from "../api.ts"
+import { t } from "../i18n/translate.ts"
 
 export const guardrailsKey = (org_id: string): readonly unknown[] => ["guardrails", org_id]
 
@@ -13,19 +14,19 @@ export const readyMadeQuery = (org_id: string) =>
   })
 
 export const stageNames: Readonly<Record<GuardrailSettings["stage"], string>> = {
-  input: "Before the model reads",
-  output: "After the model writes",
-  both: "Before and after",
+  input: t("Before the model reads"),
+  output: t("After the model writes"),
+  both: t("Before and after"),
 }
 
 export const actionNames: Readonly<Record<GuardrailSettings["action"], string>> = {
-  block: "Block",
-  flag: "Flag in the record",
-  redact: "Redact",
-  route: "Route to another model",
+  block: t("Block"),
+  flag: t("Flag in the record"),
+  redact: t("Redact"),
+  route: t("Route to another model"),
 }
 
 export const releaseNames: Readonly<Record<GuardrailSettings["release"], string>> = {
-  window: "Send each part once it is checked",
-  end: "Send nothing before all of it is checked",
+  window: t("Send each part once it is checked"),
+  end: t("Send nothing before all of it is checked"),
 }

@@ -13,6 +13,7 @@ import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { GuardrailDialog } from "./guardrail-dialog.tsx"
 import { actionNames, guardrailsKey, stageNames } from "./guardrail-words.ts"
+import { t } from "../i18n/translate.ts"
 
 type Open =
   | { readonly kind: "edit"; readonly guardrail: Guardrail | null }
@@ -33,22 +34,26 @@ export function GuardrailsPage(): ReactNode {
   )
   const create = owner ? (
     <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "edit", guardrail: null })}>
-      Create guardrail
+      {t("Create guardrail")}
     </Button>
   ) : null
   return (
     <Page
-      title="Guardrails"
-      about="Question sets that check chat and responses before the model reads and after it writes. Each check is recorded and charged as a decision."
+      title={t("Guardrails")}
+      about={t(
+        "Question sets that check chat and responses before the model reads and after it writes. Each check is recorded and charged as a decision.",
+      )}
       actions={query.data?.length ? create : null}
     >
       <ErrorNotice error={enable.error} />
-      <Loaded query={query} what="guardrails">
+      <Loaded query={query} label={t("Loading guardrails")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="shield" title="No guardrails yet" action={create}>
-                Begin with a ready-made set, such as prompt-injection, or use a question set of your own.
+              <Empty icon="shield" title={t("No guardrails yet")} action={create}>
+                {t(
+                  "Begin with a ready-made set, such as prompt-injection, or use a question set of your own.",
+                )}
               </Empty>
             </div>
           ) : (
@@ -61,13 +66,13 @@ export function GuardrailsPage(): ReactNode {
       ) : null}
       {open?.kind === "delete" ? (
         <ConfirmDialog
-          title={`Delete ${open.guardrail.name}?`}
-          submit="Delete guardrail"
+          title={t("Delete {name}?", { name: open.guardrail.name })}
+          submit={t("Delete guardrail")}
           act={async () => await api.deleteGuardrail({ params: { org_id, guardrail_id: open.guardrail.id } })}
           refreshes={[guardrailsKey(org_id)]}
           onClose={() => setOpen(null)}
         >
-          Requests are no longer checked by it. Its question set stays.
+          {t("Requests are no longer checked by it. Its question set stays.")}
         </ConfirmDialog>
       ) : null}
     </Page>
@@ -88,12 +93,12 @@ function GuardrailTable({
   const nameOfKey = useKeyNames("api_key_id")
   return (
     <Table
-      label="Guardrails"
+      label={t("Guardrails")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Guardrail",
+          name: t("Guardrail"),
           cell: ({ name, question_set }) => (
             <>
               <span className="font-medium">{name}</span>
@@ -101,35 +106,37 @@ function GuardrailTable({
             </>
           ),
         },
-        { name: "When", cell: ({ stage }) => stageNames[stage] },
+        { name: t("When"), cell: ({ stage }) => stageNames[stage] },
         {
-          name: "Then",
+          name: t("Then"),
           cell: ({ action, route_model }) =>
-            route_model === null ? actionNames[action] : `Route to ${route_model}`,
+            route_model === null
+              ? actionNames[action]
+              : t("Route to {routeModel}", { routeModel: route_model }),
         },
         {
-          name: "For",
+          name: t("For"),
           cell: ({ api_key_id, model }) =>
             [api_key_id === null ? null : nameOfKey(api_key_id), model].filter(Boolean).join(", ") ||
-            "All requests",
+            t("All requests"),
         },
         {
-          name: "State",
+          name: t("State"),
           cell: ({ enabled }) => (
-            <Badge tone={enabled ? "good" : "plain"}>{enabled ? "Active" : "Disabled"}</Badge>
+            <Badge tone={enabled ? "good" : "plain"}>{enabled ? t("Active") : t("Disabled")}</Badge>
           ),
         },
         actionsColumn(owner, (guardrail: Guardrail) => (
           <ActionsMenu of={guardrail.name}>
             <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", guardrail })}>
-              Edit
+              {t("Edit")}
             </MenuItem>
             <MenuItem icon={guardrail.enabled ? "stop" : "play"} onSelect={() => onEnable(guardrail)}>
-              {guardrail.enabled ? "Disable" : "Enable"}
+              {guardrail.enabled ? t("Disable") : t("Enable")}
             </MenuItem>
             <MenuLine />
             <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", guardrail })}>
-              Delete
+              {t("Delete")}
             </MenuItem>
           </ActionsMenu>
         )),

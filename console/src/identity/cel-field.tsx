@@ -1,6 +1,7 @@
 /** An editor for one CEL expression, which says what is wrong while one types. */
 import { type ReactNode, useEffect, useState } from "react"
 import { AreaField } from "../parts/field.tsx"
+import { t } from "../i18n/translate.ts"
 
 /** Long enough not to complain about every half-typed word. */
 const quietMs = 300
@@ -64,6 +65,6 @@ function parseError(expression: string, parse: (expression: string) => unknown):
     parse(expression)
     return null
   } catch (error) {
-    return error instanceof Error ? `Not CEL: ${error.message}` : "Not CEL."
+    return error instanceof Error ? t("Not CEL: {message}", { message: error.message }) : t("Not CEL.")
   }
 }

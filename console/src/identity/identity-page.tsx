@@ -7,13 +7,14 @@ import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
-import { ago, plural } from "../parts/format.ts"
+import { ago } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { useOpenRequest } from "../shell/open-request.ts"
 import { ProviderDialog } from "./provider-dialog.tsx"
 import { TestDialog } from "./test-dialog.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 type Open =
   | { readonly kind: "create" }
@@ -31,21 +32,23 @@ export function IdentityPage(): ReactNode {
   })
   const create = owner ? (
     <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "create" })}>
-      Add provider
+      {t("Add provider")}
     </Button>
   ) : null
   return (
     <Page
-      title="Workload identity"
-      about="CI jobs, clusters and cloud machines exchange their signed token or certificate for a short-lived access token. There is no key to store or leak."
+      title={t("Workload identity")}
+      about={t(
+        "CI jobs, clusters and cloud machines exchange their signed token or certificate for a short-lived access token. There is no key to store or leak.",
+      )}
       actions={providers.data?.length ? create : null}
     >
-      <Loaded query={providers} what="providers">
+      <Loaded query={providers} label={t("Loading providers")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="badge" title="No providers yet" action={create}>
-                Trust an OIDC issuer, such as your CI or cluster, or a certificate authority.
+              <Empty icon="badge" title={t("No providers yet")} action={create}>
+                {t("Trust an OIDC issuer, such as your CI or cluster, or a certificate authority.")}
               </Empty>
             </div>
           ) : (
@@ -92,25 +95,28 @@ function ProviderCard({
         <div className="min-w-0">
           <h2 className="font-semibold wrap-anywhere">{provider.name}</h2>
           <p className="text-soft flex items-center gap-1 font-mono text-xs">
-            {provider.id} <CopyButton text={provider.id} label={`Copy the id of ${provider.name}`} bare />
+            {provider.id}{" "}
+            <CopyButton text={provider.id} label={t("Copy the id of {name}", { name: provider.name })} bare />
           </p>
         </div>
         <span className="flex items-center gap-1">
-          <Badge tone={provider.active ? "good" : "plain"}>{provider.active ? "Active" : "Paused"}</Badge>
+          <Badge tone={provider.active ? "good" : "plain"}>
+            {provider.active ? t("Active") : t("Paused")}
+          </Badge>
           {owner ? (
             <ActionsMenu of={provider.name}>
               <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", provider })}>
-                Edit
+                {t("Edit")}
               </MenuItem>
               <MenuItem icon="target" onSelect={() => onOpen({ kind: "test", provider })}>
-                Test a token
+                {t("Test a token")}
               </MenuItem>
               <MenuItem icon={provider.active ? "stop" : "play"} onSelect={() => toggle.mutate(undefined)}>
-                {provider.active ? "Pause" : "Activate"}
+                {provider.active ? t("Pause") : t("Activate")}
               </MenuItem>
               <MenuLine />
               <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", provider })}>
-                Delete
+                {t("Delete")}
               </MenuItem>
             </ActionsMenu>
           ) : null}
@@ -118,22 +124,27 @@ function ProviderCard({
       </header>
       <ErrorNotice error={toggle.error} />
       <dl className="flex flex-col gap-2 text-xs">
-        <Fact name={config.type === "oidc" ? "OIDC issuer" : "X.509"}>
+        <Fact name={config.type === "oidc" ? t("OIDC issuer") : "X.509"}>
           <span className="text-sm wrap-anywhere">
-            {config.type === "oidc" ? config.issuer_uri : plural(config.trust_anchors.length, "trust anchor")}
+            {config.type === "oidc"
+              ? config.issuer_uri
+              : tn(config.trust_anchors.length, "{count} trust anchor", "{count} trust anchors")}
           </span>
         </Fact>
         {provider.attribute_condition ? (
-          <Fact name="Condition">
+          <Fact name={t("Condition")}>
             <Expression text={provider.attribute_condition} />
           </Fact>
         ) : null}
-        <Fact name="Permissions">
+        <Fact name={t("Permissions")}>
           <Rules rules={provider.authorization_rules} />
         </Fact>
       </dl>
       <p className="text-soft mt-auto text-xs">
-        Revision {provider.policy_revision}, updated {ago(provider.updated_at)}
+        {t("Revision {policyRevision}, updated {updatedAt}", {
+          policyRevision: provider.policy_revision,
+          updatedAt: ago(provider.updated_at),
+        })}
       </p>
     </article>
   )
@@ -155,15 +166,15 @@ function Expression({ text }: { text: string }): ReactNode {
 /** The first rule that matches decides; the last one always does. */
 function Rules({ rules }: { rules: WorkloadIdentityProvider["authorization_rules"] }): ReactNode {
   return (
-    <ol className="flex flex-col gap-1" aria-label="Rules">
+    <ol className="flex flex-col gap-1" aria-label={t("Rules")}>
       {rules.map(({ condition, permissions }, index) => (
         <li key={index} className="flex flex-wrap items-center gap-1.5">
           {index === rules.length - 1 ? (
-            <span className="text-soft">{rules.length === 1 ? "Everyone" : "Everyone else"}</span>
+            <span className="text-soft">{rules.length === 1 ? t("Everyone") : t("Everyone else")}</span>
           ) : (
             <Expression text={condition} />
           )}
-          {permissions.length === 0 ? <span className="text-soft">no permissions</span> : null}
+          {permissions.length === 0 ? <span className="text-soft">{t("no permissions")}</span> : null}
           {permissions.map((permission) => (
             <Badge key={permission}>{permission}</Badge>
           ))}
@@ -184,13 +195,13 @@ function DeleteDialog({
   const params = { org_id, provider_id: provider.id }
   return (
     <ConfirmDialog
-      title={`Delete ${provider.name}?`}
-      submit="Delete"
+      title={t("Delete {name}?", { name: provider.name })}
+      submit={t("Delete")}
       act={async () => await api.deleteWorkloadIdentityProvider({ params })}
       refreshes={[["identity", org_id]]}
       onClose={onClose}
     >
-      Access tokens issued through it stop working within 30 seconds.
+      {t("Access tokens issued through it stop working within 30 seconds.")}
     </ConfirmDialog>
   )
 }

@@ -9,6 +9,8 @@ import { AreaField, CheckField, Segments, TextField } from "../parts/field.tsx"
 import { useOrganization } from "../session.ts"
 import { CelField } from "./cel-field.tsx"
 import { type ProviderDraft, draftOf, emptyDraft, rowId, toProvider } from "./provider-draft.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function ProviderDialog({
   provider,
@@ -36,25 +38,25 @@ export function ProviderDialog({
   const change = (next: Partial<ProviderDraft>): void => setDraft({ ...draft, ...next })
   return (
     <FormDialog
-      title={provider ? `Edit ${provider.name}` : "Add a provider"}
-      submit={provider ? "Save" : "Add provider"}
+      title={provider ? t("Edit {name}", { name: provider.name }) : t("Add a provider")}
+      submit={provider ? t("Save") : t("Add provider")}
       wide
       write={write}
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         maxLength={100}
         value={draft.name}
         onChange={(event) => change({ name: event.target.value })}
       />
       <Segments
-        label="Kind of provider"
+        label={t("Kind of provider")}
         value={draft.type}
         options={[
-          { value: "oidc", label: "OIDC tokens" },
-          { value: "x509", label: "X.509 certificates" },
+          { value: "oidc", label: t("OIDC tokens") },
+          { value: "x509", label: t("X.509 certificates") },
         ]}
         onChange={(type) => change({ type })}
       />
@@ -64,7 +66,7 @@ export function ProviderDialog({
         <X509Fields draft={draft} onChange={change} />
       )}
       <CelField
-        label="Attribute condition (CEL, optional)"
+        label={t("Attribute condition (CEL, optional)")}
         name="attribute_condition"
         placeholder='assertion.repository_owner == "acme"'
         value={draft.condition}
@@ -100,19 +102,21 @@ function Confirmation({
 }): ReactNode {
   return (
     <fieldset className="border-line flex flex-col gap-3 rounded-lg border p-3">
-      <legend className="label px-1">This issuer is public</legend>
+      <legend className="label px-1">{t("This issuer is public")}</legend>
       <p className="text-soft text-sm">
-        {issuer} signs tokens for anyone. Restrict the subject, repository or project in the condition, or
-        confirm that strangers may come in.
+        {t(
+          "{issuer} signs tokens for anyone. Restrict the subject, repository or project in the condition, or confirm that strangers may come in.",
+          { issuer },
+        )}
       </p>
       <CheckField
-        label="Anyone with a token of this issuer may exchange it"
+        label={t("Anyone with a token of this issuer may exchange it")}
         checked={confirmed.anyone}
         onChange={(event) => onChange({ ...confirmed, anyone: event.target.checked })}
       />
       {confirmed.anyone ? (
         <TextField
-          label="Type the issuer again to confirm"
+          label={t("Type the issuer again to confirm")}
           required
           placeholder={issuer}
           value={confirmed.issuer}
@@ -144,27 +148,27 @@ function OidcFields({ draft, onChange }: PartProps): ReactNode {
   return (
     <>
       <TextField
-        label="Issuer"
+        label={t("Issuer")}
         type="url"
         required
         placeholder="https://token.actions.githubusercontent.com"
-        hint="Must match the token's iss claim exactly."
+        hint={t("Must match the token's iss claim exactly.")}
         value={draft.issuer}
         onChange={(event) => onChange({ issuer: event.target.value })}
       />
       <TextField
-        label="Allowed audiences"
+        label={t("Allowed audiences")}
         required
         placeholder="https://umpire.example.com"
-        hint="Separated by commas."
+        hint={t("Separated by commas.")}
         value={draft.audiences}
         onChange={(event) => onChange({ audiences: event.target.value })}
       />
       <AreaField
-        label="Key set (JWKS, optional)"
+        label={t("Key set (JWKS, optional)")}
         rows={2}
         className="font-mono text-xs"
-        hint="Leave empty to fetch the keys from the issuer."
+        hint={t("Leave empty to fetch the keys from the issuer.")}
         value={draft.jwks}
         onChange={(event) => onChange({ jwks: event.target.value })}
       />
@@ -176,7 +180,7 @@ function X509Fields({ draft, onChange }: PartProps): ReactNode {
   return (
     <>
       <AreaField
-        label="Trusted certificate authorities (PEM)"
+        label={t("Trusted certificate authorities (PEM)")}
         required
         rows={4}
         className="font-mono text-xs"
@@ -185,7 +189,7 @@ function X509Fields({ draft, onChange }: PartProps): ReactNode {
         onChange={(event) => onChange({ anchors: event.target.value })}
       />
       <AreaField
-        label="Intermediate authorities (PEM, optional)"
+        label={t("Intermediate authorities (PEM, optional)")}
         rows={2}
         className="font-mono text-xs"
         value={draft.intermediates}
@@ -201,11 +205,11 @@ function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode 
   const { transformations } = draft
   return (
     <fieldset className="flex flex-col gap-2">
-      <legend className="label mb-1.5">Attribute mapping</legend>
+      <legend className="label mb-1.5">{t("Attribute mapping")}</legend>
       {transformations.map((one, index) => (
         <div key={one.id} className="grid grid-cols-[8rem_1fr_auto] items-end gap-2 max-sm:grid-cols-1">
           <TextField
-            label="Attribute"
+            label={t("Attribute")}
             placeholder="team"
             value={one.name}
             onChange={(event) =>
@@ -213,7 +217,7 @@ function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode 
             }
           />
           <CelField
-            label="Expression (CEL)"
+            label={t("Expression (CEL)")}
             name={`attribute_transformations.${one.name}`}
             placeholder="assertion.sub"
             value={one.expression}
@@ -225,7 +229,7 @@ function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode 
           <Button
             kind="bare"
             icon="cross"
-            aria-label={`Remove attribute ${index + 1}`}
+            aria-label={t("Remove attribute {index}", { index: index + 1 })}
             onClick={() => onChange({ transformations: transformations.toSpliced(index, 1) })}
           />
         </div>
@@ -241,7 +245,7 @@ function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode 
           })
         }
       >
-        Add attribute
+        {t("Add attribute")}
       </Button>
     </fieldset>
   )
@@ -253,18 +257,23 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
     onChange({ rules: rules.with(index, rule) })
   return (
     <fieldset className="flex flex-col gap-3">
-      <legend className="label mb-1.5">Authorization rules: the first match applies</legend>
+      <legend className="label mb-1.5">{t("Authorization rules: the first match applies")}</legend>
       {rules.map((rule, index) => {
         const last = index === rules.length - 1
         return (
           <div key={rule.id} className="border-line flex flex-col gap-2 rounded-lg border p-3">
             {last ? (
               <p className="text-sm">
-                Everyone else <code className="bg-sunken rounded px-1 font-mono text-xs">true</code>
+                <T
+                  text="Everyone else <code>true</code>"
+                  code={(children) => (
+                    <code className="bg-sunken rounded px-1 font-mono text-xs">{children}</code>
+                  )}
+                />
               </p>
             ) : (
               <CelField
-                label={`When (CEL), rule ${index + 1}`}
+                label={t("When (CEL), rule {index}", { index: index + 1 })}
                 name={`authorization_rules.${index}.condition`}
                 placeholder='attribute.team == "search"'
                 value={rule.condition}
@@ -286,14 +295,16 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
                   {permission}
                 </label>
               ))}
-              {rule.permissions.length === 0 ? <span className="text-soft">No permissions</span> : null}
+              {rule.permissions.length === 0 ? (
+                <span className="text-soft">{t("No permissions")}</span>
+              ) : null}
               {last ? null : (
                 <Button
                   kind="bare"
                   small
                   icon="trash"
-                  className="ml-auto"
-                  aria-label={`Remove rule ${index + 1}`}
+                  className="ms-auto"
+                  aria-label={t("Remove rule {index}", { index: index + 1 })}
                   onClick={() => onChange({ rules: rules.toSpliced(index, 1) })}
                 />
               )}
@@ -316,7 +327,7 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
           })
         }
       >
-        Add rule
+        {t("Add rule")}
       </Button>
     </fieldset>
   )

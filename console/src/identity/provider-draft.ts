@@ -1,6 +1,7 @@
 /** A provider as a form holds it, and as the API takes it. */
 import type { Permission } from "../../../src/contract/access.ts"
 import type { NewProvider, WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface ProviderDraft {
   readonly name: string
@@ -106,7 +107,7 @@ function parseKeySet(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Error("The key set is not JSON.")
+    throw new Error(t("The key set is not JSON."))
   }
 }
 

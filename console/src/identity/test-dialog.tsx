@@ -6,15 +6,17 @@ import { FormDialog } from "../parts/dialog.tsx"
 import { AreaField } from "../parts/field.tsx"
 import { Badge, Notice } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 const stepNames: Record<ProviderTestResult["steps"][number]["step"], string> = {
-  provider: "The provider",
-  assertion: "The token or certificate",
-  attribute_condition: "The condition",
-  attribute_transformations: "The attributes",
-  authorization_rules: "The rules",
+  provider: t("The provider"),
+  assertion: t("The token or certificate"),
+  attribute_condition: t("The condition"),
+  attribute_transformations: t("The attributes"),
+  authorization_rules: t("The rules"),
 }
 const outcomeTones = { passed: "good", refused: "bad", not_reached: "plain" } as const
+const outcomeNames = { passed: t("passed"), refused: t("refused"), not_reached: t("not reached") }
 
 export function TestDialog({
   provider,
@@ -35,13 +37,19 @@ export function TestDialog({
     [],
   )
   return (
-    <FormDialog title={`Test ${provider.name}`} submit="Test" wide write={write} onClose={onClose}>
+    <FormDialog
+      title={t("Test {name}", { name: provider.name })}
+      submit={t("Test")}
+      wide
+      write={write}
+      onClose={onClose}
+    >
       <AreaField
-        label={oidc ? "Token (JWT)" : "Certificate chain (PEM), the workload's own first"}
+        label={oidc ? t("Token (JWT)") : t("Certificate chain (PEM), the workload's own first")}
         required
         rows={5}
         className="font-mono text-xs"
-        hint="It is checked and not stored; no access token is issued."
+        hint={t("It is checked and not stored; no access token is issued.")}
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
@@ -52,21 +60,23 @@ export function TestDialog({
 
 function Outcome({ result }: { result: ProviderTestResult }): ReactNode {
   return (
-    <div className="flex flex-col gap-3" role="status" aria-label="Outcome">
+    <div className="flex flex-col gap-3" role="status" aria-label={t("Outcome")}>
       <Notice tone={result.accepted ? "good" : "bad"}>
-        {result.accepted ? `Accepted, with ${result.permissions.join(", ")}.` : "Refused."}
+        {result.accepted
+          ? t("Accepted, with {permissions}.", { permissions: result.permissions.join(", ") })
+          : t("Refused.")}
       </Notice>
       <ol className="flex flex-col gap-1.5 text-sm">
         {result.steps.map(({ step, outcome, message }) => (
           <li key={step} className="flex flex-wrap items-baseline gap-2">
-            <Badge tone={outcomeTones[outcome]}>{outcome.replaceAll("_", " ")}</Badge>
+            <Badge tone={outcomeTones[outcome]}>{outcomeNames[outcome]}</Badge>
             <span className="font-medium">{stepNames[step]}</span>
             <span className="text-soft min-w-0 flex-1 text-xs wrap-anywhere">{message}</span>
           </li>
         ))}
       </ol>
-      {result.assertion ? <Json title="Claims" value={result.assertion} /> : null}
-      {result.attributes ? <Json title="Attributes" value={result.attributes} /> : null}
+      {result.assertion ? <Json title={t("Claims")} value={result.assertion} /> : null}
+      {result.attributes ? <Json title={t("Attributes")} value={result.attributes} /> : null}
     </div>
   )
 }

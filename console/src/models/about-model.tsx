@@ -7,6 +7,7 @@ import { languageName } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { saveFile } from "../tables/save-file.ts"
 import { decidesBy, uncalibratedWords } from "./method-words.ts"
+import { t } from "../i18n/translate.ts"
 
 const bytesPerMegabyte = 1_000_000
 
@@ -15,21 +16,25 @@ export function AboutModel({ model: { about } }: { model: OrgModel }): ReactNode
   const megabytes = Math.round(about.file_bytes / bytesPerMegabyte)
   return (
     <details className="text-xs">
-      <summary className="text-soft font-medium">Size, languages and measured quality</summary>
+      <summary className="text-soft font-medium">{t("Size, languages and measured quality")}</summary>
       <dl className="number grid grid-cols-2 gap-x-4 gap-y-1.5 pt-2">
-        <Figure look="plain" name="Size" value={`${about.parameters} weights, ${megabytes} MB`} />
         <Figure
           look="plain"
-          name="Languages"
+          name={t("Size")}
+          value={t("{parameters} weights, {megabytes} MB", { parameters: about.parameters, megabytes })}
+        />
+        <Figure
+          look="plain"
+          name={t("Languages")}
           value={about.languages.map((code) => languageName(code)).join(", ")}
         />
-        <Figure look="plain" name="Licence" value={about.licence} />
+        <Figure look="plain" name={t("Licence")} value={about.licence} />
         {about.measured.map(({ name, value }) => (
           <Figure key={name} look="plain" name={name} value={value} />
         ))}
       </dl>
       <Button small icon="download" className="mt-2" onClick={() => void saveCard()}>
-        Download its card
+        {t("Download its card")}
       </Button>
     </details>
   )
@@ -48,10 +53,10 @@ export function HowItDecides({ model: { decides, calibrated } }: { model: OrgMod
       <span>{decidesBy(decides)}.</span>
       {calibrated === false ? (
         <Badge tone="warn" title={uncalibratedWords}>
-          Not calibrated
+          {t("Not calibrated")}
         </Badge>
       ) : (
-        <Badge tone="good">Calibrated</Badge>
+        <Badge tone="good">{t("Calibrated")}</Badge>
       )}
     </p>
   )

@@ -5,10 +5,11 @@ import type { ReactNode } from "react"
 import type { CascadeDay } from "../../../src/contract/platform/virtual-models.ts"
 import { api } from "../api.ts"
 import { Figure } from "../parts/figure.tsx"
-import { count, day, percent, smallDollars } from "../parts/format.ts"
+import { count, day, exactDollars, percent, smallDollars } from "../parts/format.ts"
 import { Empty, Loaded, Page } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 interface Sums {
   readonly requests: number
@@ -49,14 +50,16 @@ export function CascadePage(): ReactNode {
   return (
     <Page
       title={name}
-      about="What this cascade sent on to its further models in the last month: how often, what it cost, and how many answers it changed."
+      about={t(
+        "What this cascade sent on to its further models in the last month: how often, what it cost, and how many answers it changed.",
+      )}
     >
-      <Loaded query={query} what="the cascade">
+      <Loaded query={query} label={t("Loading the cascade")}>
         {(days) =>
           days.length === 0 ? (
             <div className="panel">
-              <Empty icon="layers" title="Nothing yet">
-                Requests that name {name} as their model are counted here within seconds.
+              <Empty icon="layers" title={t("Nothing yet")}>
+                {t("Requests that name {name} as their model are counted here within seconds.", { name })}
               </Empty>
             </div>
           ) : (
@@ -88,58 +91,61 @@ function Escalations({
   return (
     <>
       <dl className="grid grid-cols-2 gap-3 md:grid-cols-4">
-        <Figure framed name="Questions" value={count(asked.questions)} />
-        <Figure framed name="Sent on" value={share(sent.questions, asked.questions)} />
+        <Figure framed name={t("Questions")} value={count(asked.questions)} />
+        <Figure framed name={t("Sent on")} value={share(sent.questions, asked.questions)} />
         <Figure
           framed
-          name="Answers changed"
+          name={t("Answers changed")}
           value={`${count(sent.changed)} (${share(sent.changed, sent.questions)})`}
         />
         <Figure
           framed
           name={
             dayMax === null
-              ? "Cost of what was sent on"
-              : `Cost of what was sent on, at most $${dayMax} a day`
+              ? t("Cost of what was sent on")
+              : t("Cost of what was sent on, at most {limit} a day", { limit: exactDollars(dayMax) })
           }
           value={smallDollars(sent.cost)}
         />
       </dl>
       <Table
-        label="By model"
+        label={t("By model")}
         rows={stages.map((stage) => ({ stage, ...sumOf(days.filter((one) => one.stage === stage)) }))}
         rowKey={({ stage }) => String(stage)}
         columns={[
           {
-            name: "Model",
-            cell: ({ stage }) => <span className="font-mono">{models[stage] ?? `model ${stage + 1}`}</span>,
+            name: t("Model"),
+            cell: ({ stage }) => (
+              <span className="font-mono">{models[stage] ?? t("model {stage}", { stage: stage + 1 })}</span>
+            ),
           },
-          { name: "Questions", align: "right", cell: ({ questions }) => count(questions) },
-          { name: "Share", align: "right", cell: ({ questions }) => share(questions, asked.questions) },
+          { name: t("Questions"), align: "right", cell: ({ questions }) => count(questions) },
+          { name: t("Share"), align: "right", cell: ({ questions }) => share(questions, asked.questions) },
           {
-            name: "Answers changed",
+            name: t("Answers changed"),
             align: "right",
             cell: ({ stage, changed }) => (stage === 0 ? "" : count(changed)),
           },
           {
-            name: "Left as they were",
+            name: t("Left as they were"),
             align: "right",
             cell: ({ stage, unanswered }) => (stage === 0 ? "" : count(unanswered)),
           },
-          { name: "Cost", align: "right", cell: ({ cost }) => smallDollars(cost) },
+          { name: t("Cost"), align: "right", cell: ({ cost }) => smallDollars(cost) },
           {
-            name: "A thousand questions",
+            name: t("A thousand questions"),
             align: "right",
             cell: ({ cost, questions }) => perThousand(cost, questions),
           },
         ]}
       />
       <p className="text-soft text-xs">
-        Left as they were: the model failed, or a budget was spent, so the answers before it stood, with a
-        warning in the header of the answer.
+        {t(
+          "Left as they were: the model failed, or a budget was spent, so the answers before it stood, with a warning in the header of the answer.",
+        )}
       </p>
       <Table
-        label="By day"
+        label={t("By day")}
         rows={dates.map((date) => {
           const own = days.filter((one) => one.day === date)
           return {
@@ -150,17 +156,17 @@ function Escalations({
         })}
         rowKey={({ date }) => date}
         columns={[
-          { name: "Day (UTC)", cell: ({ date }) => day(date) },
-          { name: "Questions", align: "right", cell: ({ first }) => count(first.questions) },
+          { name: t("Day (UTC)"), cell: ({ date }) => day(date) },
+          { name: t("Questions"), align: "right", cell: ({ first }) => count(first.questions) },
           {
-            name: "Sent on",
+            name: t("Sent on"),
             align: "right",
             cell: ({ first, further }) => share(further.questions, first.questions),
           },
-          { name: "Answers changed", align: "right", cell: ({ further }) => count(further.changed) },
-          { name: "Left as they were", align: "right", cell: ({ further }) => count(further.unanswered) },
+          { name: t("Answers changed"), align: "right", cell: ({ further }) => count(further.changed) },
+          { name: t("Left as they were"), align: "right", cell: ({ further }) => count(further.unanswered) },
           {
-            name: "Cost of what was sent on",
+            name: t("Cost of what was sent on"),
             align: "right",
             cell: ({ further }) => smallDollars(further.cost),
           },

@@ -6,12 +6,13 @@ import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { count, percent } from "../parts/format.ts"
+import { count, exactDollars, percent } from "../parts/format.ts"
 import { Loaded, Notice } from "../parts/page.tsx"
 import { ProgressBar } from "../parts/progress-bar.tsx"
 import { useOrganization } from "../session.ts"
 import { connectedKey } from "./connect-dialog.tsx"
 import { decidesBy } from "./method-words.ts"
+import { t } from "../i18n/translate.ts"
 
 const everyMs = 1_000
 
@@ -44,9 +45,9 @@ export function CheckDialog({
       void queries.invalidateQueries({ queryKey: [...key] })
   }, [isDone, org_id, queries])
   return (
-    <Dialog title={`Calibrate ${model.sku}`} onClose={onClose}>
+    <Dialog title={t("Calibrate {model}", { model: model.sku })} onClose={onClose}>
       <div className="flex flex-col gap-4 text-sm">
-        <Loaded query={state} what="what it costs">
+        <Loaded query={state} label={t("Loading what it costs")}>
           {(data) => (
             <Progress state={data} onBegin={() => begin.mutate(data.cost_usd)} busy={begin.isPending} />
           )}
@@ -69,19 +70,25 @@ function Progress({
   const { rows, done, cost_usd, method, accuracy, problem } = state
   switch (state.state) {
     case "needless":
-      return <p>{decidesBy(method)}, which needs no calibration.</p>
+      return <p>{t("{how}, which needs no calibration.", { how: decidesBy(method) })}</p>
     case "estimate":
     case "failed":
       return (
         <>
-          {problem ? <Notice tone="bad">The last one failed: {problem}</Notice> : null}
+          {problem ? <Notice tone="bad">{t("The last one failed: {problem}", { problem })}</Notice> : null}
           <p>
-            It is asked {count(rows)} questions with known answers, and how sure it may be of each kind is
-            fitted on them. {decidesBy(method)}. That costs at most ${cost_usd}, which your account with the
-            provider pays; no organization is charged.
+            {t(
+              "It is asked {rows} questions with known answers, and how sure it may be of each kind is fitted on them.",
+              { rows: count(rows) },
+            )}{" "}
+            {decidesBy(method)}.{" "}
+            {t(
+              "That costs at most {usd}, which your account with the provider pays; no organization is charged.",
+              { usd: exactDollars(cost_usd) },
+            )}
           </p>
           <Button kind="loud" className="self-start" busy={busy} onClick={onBegin}>
-            Ask {count(rows)} questions
+            {t("Ask {rows} questions", { rows: count(rows) })}
           </Button>
         </>
       )
@@ -89,15 +96,22 @@ function Progress({
       return (
         <>
           <p role="status">
-            {count(done)} of {count(rows)} questions are answered. It goes on when this is closed.
+            {t("{done} of {rows} questions are answered. It goes on when this is closed.", {
+              done: count(done),
+              rows: count(rows),
+            })}
           </p>
-          <ProgressBar label="Questions answered" value={done} max={rows} />
+          <ProgressBar label={t("Questions answered")} value={done} max={rows} />
         </>
       )
     case "done":
       return (
         <Notice tone="good">
-          Calibrated: it is right on {percent(accuracy ?? 0)} of {count(rows)} questions. It cost ${cost_usd}.
+          {t("Calibrated: it is right on {accuracy} of {rows} questions. It cost {usd}.", {
+            accuracy: percent(accuracy ?? 0),
+            rows: count(rows),
+            usd: exactDollars(cost_usd),
+          })}
         </Notice>
       )
   }

@@ -14,6 +14,7 @@ import { useIsOwner, useOrganization } from "../session.ts"
 import { decidesBy, uncalibratedWords } from "./method-words.ts"
 import { usdOf } from "./usd.ts"
 import { type Provider, addressHints, providers } from "./providers.ts"
+import { t } from "../i18n/translate.ts"
 
 const pullCommand = "umpire models pull hf:bartowski/Qwen_Qwen3-4B-GGUF:Q4_K_M"
 
@@ -58,8 +59,8 @@ export function ConnectDialog({
       />
     )
   return (
-    <Dialog title="Connect a model" onClose={onClose}>
-      <Loaded query={connected} what="what is connected">
+    <Dialog title={t("Connect a model")} onClose={onClose}>
+      <Loaded query={connected} label={t("Loading what is connected")}>
         {() => <WhomToAsk onClose={onClose} />}
       </Loaded>
     </Dialog>
@@ -70,15 +71,15 @@ function WhomToAsk({ onClose }: { onClose: () => void }): ReactNode {
   return (
     <div className="flex flex-col gap-4 text-sm">
       <p>
-        A connected model is for every organization of this server, so owners of the operator's organization
-        connect it. Ask the operator for it, with the name of the provider and of the model. On the server it
-        is one command:
+        {t(
+          "A connected model is for every organization of this server, so owners of the operator's organization connect it. Ask the operator for it, with the name of the provider and of the model. On the server it is one command:",
+        )}
       </p>
       <Command text="umpire models connect openai gpt-4.1-mini --key-from OPENAI_API_KEY" />
-      <p>Or, for a model that runs on the server itself (2.5 GB):</p>
+      <p>{t("Or, for a model that runs on the server itself (2.5 GB):")}</p>
       <Command text={pullCommand} />
       <Button kind="loud" className="self-end" onClick={onClose}>
-        Done
+        {t("Done")}
       </Button>
     </div>
   )
@@ -87,10 +88,10 @@ function WhomToAsk({ onClose }: { onClose: () => void }): ReactNode {
 function Command({ text }: { text: string }): ReactNode {
   return (
     <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
-      <code aria-label="Command" className="min-w-0 flex-1 font-mono text-xs break-all select-all">
+      <code aria-label={t("Command")} className="min-w-0 flex-1 font-mono text-xs break-all select-all">
         {text}
       </code>
-      <CopyButton text={text} label="Copy command" />
+      <CopyButton text={text} label={t("Copy command")} />
     </div>
   )
 }
@@ -106,9 +107,9 @@ interface Draft {
 }
 
 const prices = {
-  input: "Input, $",
-  cached: "Cached input, $",
-  output: "Output, $",
+  input: t("Input, $"),
+  cached: t("Cached input, $"),
+  output: t("Output, $"),
 } as const
 type Price = keyof typeof prices
 const priceNames = ["input", "cached", "output"] as const
@@ -135,7 +136,7 @@ function ConnectForm({
   )
   const write = useWrite(
     async () => {
-      if (!draft) throw new Error("Nothing is chosen.")
+      if (!draft) throw new Error(t("Nothing is chosen."))
       return await api.createConnectedModel({ params: { org_id }, body: bodyOf(draft) })
     },
     [["models", org_id], connectedKey(org_id)],
@@ -146,18 +147,19 @@ function ConnectForm({
   const put = (change: Partial<Draft>): void => setDraft({ ...draft, ...change })
   return (
     <FormDialog
-      title="Connect a model"
-      submit={write.isPending ? "Asking the server" : "Connect and test"}
+      title={t("Connect a model")}
+      submit={write.isPending ? t("Asking the server") : t("Connect and test")}
       write={write}
       ready={draft.url.trim() !== "" && draft.model.trim() !== ""}
       onClose={onClose}
     >
       <p className="text-soft text-sm">
-        The server is asked a question at once, and nothing is kept where it does not answer. Every
-        organization can use the model then.
+        {t(
+          "The server is asked a question at once, and nothing is kept where it does not answer. Every organization can use the model then.",
+        )}
       </p>
       <SelectField
-        label="Provider"
+        label={t("Provider")}
         value={provider.id}
         options={providers.map(({ id, name }) => ({ value: id, label: name }))}
         onChange={(event) => {
@@ -166,38 +168,38 @@ function ConnectForm({
         }}
       />
       <TextField
-        label="Address"
+        label={t("Address")}
         required
         type="url"
         spellCheck={false}
         maxLength={2048}
         placeholder="https://"
-        hint={addressHints[provider.id] ?? "As this server reaches it."}
+        hint={addressHints[provider.id] ?? t("As this server reaches it.")}
         value={draft.url}
         onChange={(event) => put({ url: event.target.value })}
       />
       <TextField
-        label={provider.isHosted ? "Key" : "Key, where it wants one"}
+        label={provider.isHosted ? t("Key") : t("Key, where it wants one")}
         required={provider.isHosted}
         type="password"
         autoComplete="off"
         maxLength={4096}
-        hint="Kept encrypted, and never shown again."
+        hint={t("Kept encrypted, and never shown again.")}
         value={draft.key}
         onChange={(event) => put({ key: event.target.value })}
       />
       <TextField
-        label="Model"
+        label={t("Model")}
         required
         spellCheck={false}
         maxLength={256}
         placeholder={provider.model}
-        hint="What the server calls it."
+        hint={t("What the server calls it.")}
         value={draft.model}
         onChange={(event) => put({ model: event.target.value })}
       />
       <fieldset className="grid grid-cols-3 items-start gap-3">
-        <legend className="label mb-1">Prices of a million tokens</legend>
+        <legend className="label mb-1">{t("Prices of a million tokens")}</legend>
         {priceNames.map((name) => (
           <NumberField
             key={name}
@@ -210,26 +212,26 @@ function ConnectForm({
         ))}
         <p className="text-soft col-span-3 text-xs">
           {provider.isHosted
-            ? "As the provider has them: requests are charged, and budgets held, by them."
-            : "What requests are charged; 0 is free."}
+            ? t("As the provider has them: requests are charged, and budgets held, by them.")
+            : t("What requests are charged; 0 is free.")}
         </p>
       </fieldset>
       <details>
-        <summary className="text-soft text-xs font-medium">Name and context</summary>
+        <summary className="text-soft text-xs font-medium">{t("Name and context")}</summary>
         <div className="flex flex-col gap-4 pt-3">
           <TextField
-            label="Name"
+            label={t("Name")}
             spellCheck={false}
             maxLength={128}
             placeholder={draft.model}
-            hint="What requests name; the server's name for it unless told."
+            hint={t("What requests name; the server's name for it unless told.")}
             value={draft.name}
             onChange={(event) => put({ name: event.target.value })}
           />
           <NumberField
             kind="whole"
             bounds={contextBounds}
-            label="Context, tokens"
+            label={t("Context, tokens")}
             value={draft.context}
             onText={(context) => put({ context })}
           />
@@ -256,17 +258,19 @@ function bodyOf({ provider, url, key, model, name, context, prices: given }: Dra
 
 function Connected({ model, onClose }: { model: ConnectedModelView; onClose: () => void }): ReactNode {
   return (
-    <Dialog title={`${model.sku} answers`} onClose={onClose}>
+    <Dialog title={t("{model} answers", { model: model.sku })} onClose={onClose}>
       <div className="flex flex-col gap-4 text-sm">
         <p>
-          {model.decides === null ? "It is connected." : `${decidesBy(model.decides)}.`} It can be chosen
-          wherever models are.
+          {model.decides === null ? t("It is connected.") : `${decidesBy(model.decides)}.`}{" "}
+          {t("It can be chosen wherever models are.")}
         </p>
         {model.calibrated === false ? (
-          <Notice tone="warn">{uncalibratedWords} Calibrate it from its card on the Models page.</Notice>
+          <Notice tone="warn">
+            {`${uncalibratedWords} ${t("Calibrate it from its card on the Models page.")}`}
+          </Notice>
         ) : null}
         <Button kind="loud" className="self-end" onClick={onClose}>
-          Done
+          {t("Done")}
         </Button>
       </div>
     </Dialog>

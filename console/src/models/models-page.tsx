@@ -9,7 +9,7 @@ import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { ago, count, percent } from "../parts/format.ts"
+import { ago, count, exactDollars, percent } from "../parts/format.ts"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { Badge, Empty, Loaded, Page, type Tone } from "../parts/page.tsx"
 import { usePages } from "../parts/more.tsx"
@@ -23,16 +23,18 @@ import { AboutModel, HowItDecides } from "./about-model.tsx"
 import { CheckDialog } from "./check-dialog.tsx"
 import { ConnectDialog, connectedKey, useConnected } from "./connect-dialog.tsx"
 import { VirtualModelDialog } from "./virtual-model-dialog.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const statuses: Record<ModelStatus, { readonly tone: Tone; readonly words: string }> = {
-  active: { tone: "good", words: "Available" },
-  disabled: { tone: "plain", words: "Disabled" },
-  access_pending: { tone: "warn", words: "Access requested" },
-  access_required: { tone: "warn", words: "Access required" },
-  billing_setup_failed: { tone: "bad", words: "Billing setup failed" },
-  payment_method_required: { tone: "bad", words: "Payment method required" },
-  prepaid_credits_required: { tone: "bad", words: "Out of credit" },
-  spend_limit_exceeded: { tone: "bad", words: "Spend limit reached" },
+  active: { tone: "good", words: t("Available") },
+  disabled: { tone: "plain", words: t("Disabled") },
+  access_pending: { tone: "warn", words: t("Access requested") },
+  access_required: { tone: "warn", words: t("Access required") },
+  billing_setup_failed: { tone: "bad", words: t("Billing setup failed") },
+  payment_method_required: { tone: "bad", words: t("Payment method required") },
+  prepaid_credits_required: { tone: "bad", words: t("Out of credit") },
+  spend_limit_exceeded: { tone: "bad", words: t("Spend limit reached") },
 }
 
 const billingStatuses: readonly ModelStatus[] = [
@@ -59,28 +61,31 @@ export function ModelsPage(): ReactNode {
   const create = (
     <>
       <Button icon="plus" onClick={() => setOpen({ kind: "connect" })}>
-        Connect a model
+        {t("Connect a model")}
       </Button>
       {owner && models.data?.length ? (
         <Button icon="plus" onClick={() => setOpen({ kind: "edit", model: null })}>
-          Create virtual model
+          {t("Create virtual model")}
         </Button>
       ) : null}
     </>
   )
   return (
     <Page
-      title="Models"
-      about="The models this organization can use. Prices are per million tokens."
+      title={t("Models")}
+      about={t("The models this organization can use. Prices are per million tokens.")}
       actions={create}
     >
       <ErrorNotice error={ask.error} />
-      <Loaded query={models} what="models">
+      <Loaded query={models} label={t("Loading models")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="layers" title="No models">
-                Connect one, or add one with <code>umpire models add</code> on the server.
+              <Empty icon="layers" title={t("No models")}>
+                <T
+                  text="Connect one, or add one with <code>umpire models add</code> on the server."
+                  code={(children) => <code>{children}</code>}
+                />
               </Empty>
             </div>
           ) : (
@@ -107,16 +112,17 @@ export function ModelsPage(): ReactNode {
       {open?.kind === "check" ? <CheckDialog model={open.model} onClose={close} /> : null}
       {open?.kind === "disconnect" ? (
         <ConfirmDialog
-          title={`Disconnect ${open.model.sku}?`}
-          submit="Disconnect"
+          title={t("Disconnect {model}?", { model: open.model.sku })}
+          submit={t("Disconnect")}
           act={async () =>
             await api.deleteConnectedModel({ params: { org_id, connected_model_id: open.model.id } })
           }
           refreshes={[["models", org_id], connectedKey(org_id)]}
           onClose={close}
         >
-          Its key is forgotten, and requests that name it are refused at every organization. Virtual models
-          that name it stay, and fail where it would be asked.
+          {t(
+            "Its key is forgotten, and requests that name it are refused at every organization. Virtual models that name it stay, and fail where it would be asked.",
+          )}
         </ConfirmDialog>
       ) : null}
       {open?.kind === "edit" ? (
@@ -124,15 +130,15 @@ export function ModelsPage(): ReactNode {
       ) : null}
       {open?.kind === "delete" ? (
         <ConfirmDialog
-          title={`Delete ${open.model.model_sku}?`}
-          submit="Delete"
+          title={t("Delete {modelSku}?", { modelSku: open.model.model_sku })}
+          submit={t("Delete")}
           act={async () =>
             await api.deleteVirtualModel({ params: { org_id, model_id: open.model.virtual?.id ?? "" } })
           }
           refreshes={[["models", org_id]]}
           onClose={close}
         >
-          Requests that name it are refused at once. The models that it stands for stay.
+          {t("Requests that name it are refused at once. The models that it stands for stay.")}
         </ConfirmDialog>
       ) : null}
     </Page>
@@ -176,12 +182,13 @@ function ModelCards({ models, connected = [], busy, onAsk, onOpen }: CardsProps)
 function VirtualModels(props: CardsProps): ReactNode {
   if (props.models.length === 0) return null
   return (
-    <section className="flex flex-col gap-3" aria-label="Virtual models">
+    <section className="flex flex-col gap-3" aria-label={t("Virtual models")}>
       <div>
-        <h2 className="text-sm font-semibold">Virtual models</h2>
+        <h2 className="text-sm font-semibold">{t("Virtual models")}</h2>
         <p className="text-soft text-xs">
-          Names that requests use like a model, and that stand for others. Their prices are the most that a
-          request can cost.
+          {t(
+            "Names that requests use like a model, and that stand for others. Their prices are the most that a request can cost.",
+          )}
         </p>
       </div>
       <ModelCards {...props} />
@@ -199,24 +206,39 @@ function ruleWords({
   cascade,
   language,
 }: Virtual): readonly [kind: string, rule: string] {
-  if (alias !== null) return ["alias", `Another name of ${alias}`]
-  if (fallback !== null) return ["fallback", `Tried in this order until one answers: ${fallback.join(", ")}`]
+  if (alias !== null) return [t("alias"), t("Another name of {alias}", { alias })]
+  if (fallback !== null)
+    return [
+      t("fallback"),
+      t("Tried in this order until one answers: {fallback}", { fallback: fallback.join(", ") }),
+    ]
   if (split !== null) {
     const sum = split.reduce((whole, { weight }) => whole + weight, 0) || 1
-    return ["split", split.map(({ model, weight }) => `${percent(weight / sum)} ${model}`).join(", ")]
+    return [t("split"), split.map(({ model, weight }) => `${percent(weight / sum)} ${model}`).join(", ")]
   }
   if (cascade !== null) {
     const { predicate, choice, score } = cascade.thresholds
     return [
-      "cascade",
-      `${cascade.models.join(", then ")}. The next is asked below ${percent(predicate)} for yes or no, ${percent(choice)} for a choice, ${percent(score)} for a score.`,
+      t("cascade"),
+      t(
+        "{models}. The next is asked below {predicate} for yes or no, {choice} for a choice, {score} for a score.",
+        {
+          models: cascade.models.reduce((first, next) => t("{first}, then {next}", { first, next })),
+          predicate: percent(predicate),
+          choice: percent(choice),
+          score: percent(score),
+        },
+      ),
     ]
   }
   if (language !== null) {
     const routes = language.routes.map(({ languages, model }) => `${languages.join(", ")}: ${model}`)
-    return ["language", `${routes.join("; ")}; every other language: ${language.otherwise}`]
+    return [
+      t("language"),
+      t("{routes}; every other language: {model}", { routes: routes.join("; "), model: language.otherwise }),
+    ]
   }
-  return ["virtual", ""]
+  return [t("virtual"), ""]
 }
 
 function ModelCard({
@@ -250,10 +272,10 @@ function ModelCard({
           {onOpen && model.virtual?.id ? (
             <ActionsMenu of={model.model_sku}>
               <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", model })}>
-                Change
+                {t("Change")}
               </MenuItem>
               <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", model })}>
-                Delete
+                {t("Delete")}
               </MenuItem>
             </ActionsMenu>
           ) : null}
@@ -261,11 +283,11 @@ function ModelCard({
             <ActionsMenu of={model.model_sku}>
               {connected.calibrated === null ? null : (
                 <MenuItem icon="gear" onSelect={() => onOpen({ kind: "check", model: connected })}>
-                  Calibrate
+                  {t("Calibrate")}
                 </MenuItem>
               )}
               <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "disconnect", model: connected })}>
-                Disconnect
+                {t("Disconnect")}
               </MenuItem>
             </ActionsMenu>
           ) : null}
@@ -279,25 +301,29 @@ function ModelCard({
           params={{ orgId, name: model.model_sku }}
           className="text-accent text-xs underline"
         >
-          What it sends on, costs and changes
+          {t("What it sends on, costs and changes")}
         </Link>
       ) : null}
       <HowItDecides model={model} />
       <dl className="number grid grid-cols-2 gap-x-4 gap-y-1.5 text-xs sm:grid-cols-4">
-        <Figure look="plain" name="Context" value={`${count(model.max_context_len)} tokens`} />
+        <Figure
+          look="plain"
+          name={t("Context")}
+          value={t("{maxContextLen} tokens", { maxContextLen: count(model.max_context_len) })}
+        />
         {model.price_per_sec_usd > 0 ? (
-          <Figure look="plain" name="Per second" value={price(model.price_per_sec_usd)} />
+          <Figure look="plain" name={t("Per second")} value={price(model.price_per_sec_usd)} />
         ) : (
           <>
-            <Figure look="plain" name="Input" value={price(model.price_m_input_tokens_usd)} />
+            <Figure look="plain" name={t("Input")} value={price(model.price_m_input_tokens_usd)} />
             {canDo(model, "chat") ? (
               <>
                 <Figure
                   look="plain"
-                  name="Cached input"
+                  name={t("Cached input")}
                   value={price(model.price_m_input_cache_read_tokens_usd)}
                 />
-                <Figure look="plain" name="Output" value={price(model.price_m_output_tokens_usd)} />
+                <Figure look="plain" name={t("Output")} value={price(model.price_m_output_tokens_usd)} />
               </>
             ) : null}
           </>
@@ -309,20 +335,20 @@ function ModelCard({
           .map((modality) => (
             <Badge key={modality}>{modality}</Badge>
           ))}
-        {model.tools_supported ? <Badge>tools</Badge> : null}
-        {model.public ? null : <Badge>Restricted</Badge>}
-        {model.access === "deny" ? <Badge tone="bad">Access denied</Badge> : null}
+        {model.tools_supported ? <Badge>{t("tools")}</Badge> : null}
+        {model.public ? null : <Badge>{t("Restricted")}</Badge>}
+        {model.access === "deny" ? <Badge tone="bad">{t("Access denied")}</Badge> : null}
       </p>
       <AboutModel model={model} />
       {model.status === "active" ? <TryModel model={model} /> : null}
       {model.status === "access_required" ? (
         <Button small className="self-start" busy={busy} onClick={onAsk}>
-          Request access
+          {t("Request access")}
         </Button>
       ) : null}
       {billingStatuses.includes(model.status) ? (
         <Link to="/o/$orgId/billing" params={{ orgId }} className="text-accent text-xs underline">
-          Open Billing
+          {t("Open Billing")}
         </Link>
       ) : null}
     </article>
@@ -346,18 +372,22 @@ function TryModel({ model }: { model: OrgModel }): ReactNode {
   return (
     <div className="mt-auto flex gap-2">
       <Button small icon="play" onClick={open}>
-        Try <span className="sr-only">{model.model_sku}</span>
+        <T text="Try {modelSku}" modelSku={<span className="sr-only">{model.model_sku}</span>} />
       </Button>
       {canDo(model, "chat") ? (
         <Button small icon="chat" onClick={chat}>
-          Chat <span className="sr-only">with {model.model_sku}</span>
+          <T
+            text="Chat <span>with {modelSku}</span>"
+            modelSku={model.model_sku}
+            span={(children) => <span className="sr-only">{children}</span>}
+          />
         </Button>
       ) : null}
     </div>
   )
 }
 
-const price = (usd: number): string => (usd === 0 ? "Free" : `$${Number(usd.toPrecision(6))}`)
+const price = (usd: number): string => (usd === 0 ? t("Free") : exactDollars(Number(usd.toPrecision(6))))
 
 function AccessRequests(): ReactNode {
   const { id: org_id } = useOrganization()
@@ -367,24 +397,24 @@ function AccessRequests(): ReactNode {
   )
   if (!query.data || query.data.length === 0) return null
   return (
-    <section className="flex flex-col gap-3" aria-label="Access requests">
-      <h2 className="text-sm font-semibold">Access requests</h2>
+    <section className="flex flex-col gap-3" aria-label={t("Access requests")}>
+      <h2 className="text-sm font-semibold">{t("Access requests")}</h2>
       <Table
-        label="Access requests"
+        label={t("Access requests")}
         rows={query.data}
         rowKey={({ id }) => id}
         columns={[
-          { name: "Model", cell: ({ model_sku }) => <span className="font-mono">{model_sku}</span> },
+          { name: t("Model"), cell: ({ model_sku }) => <span className="font-mono">{model_sku}</span> },
           {
-            name: "State",
+            name: t("State"),
             cell: ({ state }) => (
               <Badge tone={state === "grant" ? "good" : state === "deny" ? "bad" : "warn"}>
-                {{ grant: "Granted", deny: "Denied", pending: "Pending" }[state]}
+                {{ grant: t("Granted"), deny: t("Denied"), pending: t("Pending") }[state]}
               </Badge>
             ),
           },
-          { name: "Requested", cell: ({ created_at }) => ago(created_at) },
-          { name: "Decided", cell: ({ decided_at }) => (decided_at ? ago(decided_at) : "Not yet") },
+          { name: t("Requested"), cell: ({ created_at }) => ago(created_at) },
+          { name: t("Decided"), cell: ({ decided_at }) => (decided_at ? ago(decided_at) : t("Not yet")) },
         ]}
       />
     </section>
@@ -392,6 +422,6 @@ function AccessRequests(): ReactNode {
 }
 
 function purposeOf({ model_kind, tools_supported }: OrgModel): string {
-  if (model_kind === "embedding") return "embeddings"
-  return tools_supported ? "decisions and text" : "decisions"
+  if (model_kind === "embedding") return t("embeddings")
+  return tools_supported ? t("decisions and text") : t("decisions")
 }

@@ -16,21 +16,22 @@ import { canDo } from "../playground/models.ts"
 import { usdOf } from "./usd.ts"
 import { numberOf, numberText } from "../parts/typed-number.ts"
 import { useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 const kinds = [
-  { value: "cascade", label: "Cascade" },
-  { value: "fallback", label: "Fallback" },
-  { value: "split", label: "Split" },
-  { value: "language", label: "Language" },
-  { value: "alias", label: "Alias" },
+  { value: "cascade", label: t("Cascade") },
+  { value: "fallback", label: t("Fallback") },
+  { value: "split", label: t("Split") },
+  { value: "language", label: t("Language") },
+  { value: "alias", label: t("Alias") },
 ] as const satisfies readonly { value: RuleName; label: string }[]
 
 const kindHints: Record<RuleName, string> = {
-  cascade: "The first model is asked everything, the next one only what the one before is unsure of.",
-  fallback: "The next model is asked when the one before fails, is full or may not be used.",
-  split: "One of the models answers, by its share; the same one for the same text.",
-  language: "The model of the text's language answers; the last one answers every other language.",
-  alias: "Another name of a model.",
+  cascade: t("The first model is asked everything, the next one only what the one before is unsure of."),
+  fallback: t("The next model is asked when the one before fails, is full or may not be used."),
+  split: t("One of the models answers, by its share; the same one for the same text."),
+  language: t("The model of the text's language answers; the last one answers every other language."),
+  alias: t("Another name of a model."),
 }
 
 interface Member {
@@ -44,7 +45,7 @@ interface Member {
 const noMember: Member = { model: "", weight: "1", languages: "" }
 
 const thresholdKinds = ["predicate", "choice", "score"] as const
-const thresholdNames = { predicate: "Yes or no, %", choice: "Choice, %", score: "Score, %" }
+const thresholdNames = { predicate: t("Yes or no, %"), choice: t("Choice, %"), score: t("Score, %") }
 const thresholdsDefault = { predicate: "80", choice: "70", score: "60" }
 const shareBounds = { min: 0, max: 1, required: true }
 const dayMaxBounds = { min: 0, max: 99_999_999 }
@@ -164,8 +165,8 @@ export function VirtualModelDialog({
     })
   return (
     <FormDialog
-      title={model ? `Change ${model.model_sku}` : "Create a virtual model"}
-      submit={model ? "Save" : "Create"}
+      title={model ? t("Change {modelSku}", { modelSku: model.model_sku }) : t("Create a virtual model")}
+      submit={model ? t("Save") : t("Create")}
       write={write}
       ready={
         name.trim() !== "" &&
@@ -174,20 +175,20 @@ export function VirtualModelDialog({
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         autoFocus={model === null}
         disabled={model !== null}
         spellCheck={false}
         maxLength={virtualModelLimits.nameCharactersMax}
         placeholder="careful"
-        hint="What requests name as their model."
+        hint={t("What requests name as their model.")}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
       <div className="flex flex-col gap-1.5">
         <Segments
-          label="Kind"
+          label={t("Kind")}
           value={draft.kind}
           options={kinds}
           onChange={(kind) => setDraft(withKind(draft, kind))}
@@ -199,10 +200,10 @@ export function VirtualModelDialog({
           <li key={at} className="flex items-end gap-2">
             <div className="min-w-0 flex-1">
               <SelectField
-                label={`Model ${at + 1}`}
+                label={t("Model {at}", { at: at + 1 })}
                 value={member.model}
                 options={[
-                  { value: "", label: "Choose a model", disabled: true },
+                  { value: "", label: t("Choose a model"), disabled: true },
                   ...models
                     .filter(({ model_sku }) => model_sku !== model?.model_sku)
                     // Vectors of different models cannot be compared.
@@ -217,7 +218,7 @@ export function VirtualModelDialog({
                 <NumberField
                   kind="whole"
                   bounds={weightBounds}
-                  label={`Share ${at + 1}`}
+                  label={t("Share {at}", { at: at + 1 })}
                   value={member.weight}
                   onText={(weight) => put(at, { weight })}
                 />
@@ -226,7 +227,7 @@ export function VirtualModelDialog({
             {hasLanguages(at) ? (
               <div className="w-36">
                 <TextField
-                  label={`Languages ${at + 1}`}
+                  label={t("Languages {at}", { at: at + 1 })}
                   placeholder="en, unknown"
                   spellCheck={false}
                   value={member.languages}
@@ -238,7 +239,7 @@ export function VirtualModelDialog({
               <Button
                 kind="bare"
                 icon="cross"
-                aria-label={`Remove model ${at + 1}`}
+                aria-label={t("Remove model {at}", { at: at + 1 })}
                 onClick={() =>
                   setDraft({ ...draft, members: draft.members.filter((_, index) => index !== at) })
                 }
@@ -254,12 +255,12 @@ export function VirtualModelDialog({
           className="self-start"
           onClick={() => setDraft({ ...draft, members: [...draft.members, noMember] })}
         >
-          Add model
+          {t("Add model")}
         </Button>
       )}
       {draft.kind === "cascade" ? (
         <fieldset className="grid grid-cols-3 items-start gap-3">
-          <legend className="label mb-1">Ask the next model below a probability of</legend>
+          <legend className="label mb-1">{t("Ask the next model below a probability of")}</legend>
           {thresholdKinds.map((one) => (
             <NumberField
               key={one}
@@ -274,8 +275,8 @@ export function VirtualModelDialog({
             <NumberField
               kind="number"
               bounds={dayMaxBounds}
-              label="Further models cost at most, $ a day"
-              hint="Beyond it the answers so far are sent, with a warning. Empty for no limit."
+              label={t("Further models cost at most, $ a day")}
+              hint={t("Beyond it the answers so far are sent, with a warning. Empty for no limit.")}
               value={draft.dayMax}
               onText={(dayMax) => setDraft({ ...draft, dayMax })}
             />

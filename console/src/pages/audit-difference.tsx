@@ -2,6 +2,7 @@
 import type { ReactNode } from "react"
 import { breakable } from "../parts/breakable.tsx"
 import { changedFields, isUnset } from "./audit-fields.ts"
+import { t } from "../i18n/translate.ts"
 
 export function Differences({ before, after }: { before: unknown; after: unknown }): ReactNode {
   const isNew = before === null || before === undefined
@@ -11,20 +12,20 @@ export function Differences({ before, after }: { before: unknown; after: unknown
   return (
     <div className="border-line bg-panel overflow-x-auto rounded-md border">
       <table className="w-full font-mono">
-        <caption className="sr-only">What changed</caption>
+        <caption className="sr-only">{t("What changed")}</caption>
         <thead>
-          <tr className="border-line text-soft border-b text-left font-sans">
+          <tr className="border-line text-soft border-b text-start font-sans">
             <th scope="col" className="w-1/3 px-2.5 py-1.5 font-medium md:w-1/4">
-              Field
+              {t("Field")}
             </th>
             {isNew ? null : (
               <th scope="col" className="px-2.5 py-1.5 font-medium">
-                Before
+                {t("Before")}
               </th>
             )}
             {isGone ? null : (
               <th scope="col" className="px-2.5 py-1.5 font-medium">
-                After
+                {t("After")}
               </th>
             )}
           </tr>
@@ -32,7 +33,7 @@ export function Differences({ before, after }: { before: unknown; after: unknown
         <tbody>
           {fields.map((field) => (
             <tr key={field.field} className="border-line border-b align-top last:border-0">
-              <th scope="row" className="text-soft px-2.5 py-1.5 text-left font-normal wrap-anywhere">
+              <th scope="row" className="text-soft px-2.5 py-1.5 text-start font-normal wrap-anywhere">
                 {breakable(field.field)}
               </th>
               {isNew ? null : (

@@ -14,6 +14,7 @@ import { useNames } from "../requests/use-names.ts"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { Differences } from "./audit-difference.tsx"
 import { actionWords, actorName, kindWords, subjectOf, toneOf } from "./audit-words.ts"
+import { t } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/audit")
 const filterNames = ["action", "actor", "resource", "from", "to"] as const
@@ -23,11 +24,13 @@ export function AuditPage(): ReactNode {
   const owner = useIsOwner()
   return (
     <Page
-      title="Audit log"
-      about="Every change, who made it, and from where. Entries are chained by hashes, so a removed or edited entry is detected."
+      title={t("Audit log")}
+      about={t(
+        "Every change, who made it, and from where. Entries are chained by hashes, so a removed or edited entry is detected.",
+      )}
       actions={owner ? <ExportLink /> : null}
     >
-      {owner ? <Entries /> : <Notice tone="info">Only owners can read the audit log.</Notice>}
+      {owner ? <Entries /> : <Notice tone="info">{t("Only owners can read the audit log.")}</Notice>}
     </Page>
   )
 }
@@ -68,7 +71,7 @@ function ExportLink(): ReactNode {
       download="audit-log.csv"
       className="bg-panel text-ink border-strong hover:bg-sunken inline-flex h-9 items-center gap-1.5 rounded-md border px-3 text-sm font-medium"
     >
-      <Icon name="file" /> Export CSV
+      <Icon name="file" /> {t("Export CSV")}
     </a>
   )
 }
@@ -87,16 +90,16 @@ function Entries(): ReactNode {
   return (
     <>
       <Filters filters={filters} onChange={change} />
-      <Loaded query={entries} what="the audit log">
+      <Loaded query={entries} label={t("Loading the audit log")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="list" title="No entries">
-                {filtered ? "No entry matches these filters." : "Changes are listed here."}
+              <Empty icon="list" title={t("No entries")}>
+                {filtered ? t("No entry matches these filters.") : t("Changes are listed here.")}
               </Empty>
             </div>
           ) : (
-            <ol className="panel divide-line divide-y" aria-label="Audit log">
+            <ol className="panel divide-line divide-y" aria-label={t("Audit log")}>
               {rows.map((entry) => (
                 <Entry
                   key={entry.id}
@@ -138,41 +141,47 @@ function Filters({
   return (
     <div
       role="search"
-      aria-label="Audit log filters"
+      aria-label={t("Audit log filters")}
       className="grid grid-cols-2 items-end gap-3 max-sm:[&>:first-child]:col-span-2 sm:flex sm:flex-wrap"
     >
       <SelectField
-        label="Who"
+        label={t("Who")}
         value={filters.actor ?? ""}
-        options={withAny("Anyone", actors, filters.actor)}
+        options={withAny(t("Anyone"), actors, filters.actor)}
         onChange={set("actor")}
         className="sm:max-w-52"
       />
       <SelectField
-        label="Action"
+        label={t("Action")}
         value={filters.action ?? ""}
-        options={withAny("Any action", actions, filters.action)}
+        options={withAny(t("Any action"), actions, filters.action)}
         onChange={set("action")}
         className="sm:max-w-52"
       />
       <SelectField
-        label="Resource"
+        label={t("Resource")}
         value={filters.resource ?? ""}
-        options={withAny("Any resource", kinds, filters.resource)}
+        options={withAny(t("Any resource"), kinds, filters.resource)}
         onChange={set("resource")}
         className="sm:max-w-52"
       />
       <TextField
-        label="From"
+        label={t("From")}
         type="date"
         max={filters.to}
         value={filters.from ?? ""}
         onChange={set("from")}
       />
-      <TextField label="To" type="date" min={filters.from} value={filters.to ?? ""} onChange={set("to")} />
+      <TextField
+        label={t("To")}
+        type="date"
+        min={filters.from}
+        value={filters.to ?? ""}
+        onChange={set("to")}
+      />
       {Object.keys(filters).length > 0 ? (
         <Button kind="bare" onClick={() => onChange({})}>
-          Clear filters
+          {t("Clear filters")}
         </Button>
       ) : null}
     </div>
@@ -219,7 +228,7 @@ function Entry({
           <time
             dateTime={entry.at}
             title={moment(entry.at)}
-            className="text-soft ml-auto text-xs md:order-last"
+            className="text-soft ms-auto text-xs md:order-last"
           >
             {ago(entry.at)}
           </time>
@@ -227,28 +236,28 @@ function Entry({
             {subject && subject !== who ? (
               <>
                 <strong className="font-medium">{subject}</strong>
-                <span className="text-soft"> by {who}</span>
+                <span className="text-soft"> {t("by {who}", { who })}</span>
               </>
             ) : (
-              <span className="text-soft">By {who}</span>
+              <span className="text-soft">{t("By {who}", { who })}</span>
             )}
           </span>
         </summary>
         <div className="bg-sunken/60 flex flex-col gap-3 px-4 py-3 text-xs">
           <Facts entry={entry} />
           <Differences before={entry.before} after={entry.after} />
-          <p className="-ml-2 flex flex-wrap gap-x-2">
+          <p className="-ms-2 flex flex-wrap gap-x-2">
             <Button small kind="bare" icon="filter" onClick={() => onFilter({ action: entry.action })}>
-              Same action
+              {t("Same action")}
             </Button>
             {actorId ? (
               <Button small kind="bare" icon="filter" onClick={() => onFilter({ actor: actorId })}>
-                By {who}
+                {t("By {who}", { who })}
               </Button>
             ) : null}
             {resourceId ? (
               <Button small kind="bare" icon="filter" onClick={() => onFilter({ resource: resourceId })}>
-                Same resource
+                {t("Same resource")}
               </Button>
             ) : null}
           </p>
@@ -261,13 +270,13 @@ function Entry({
 function Facts({ entry }: { entry: AuditLogEntry }): ReactNode {
   const { at, actor, action, resource, ip, user_agent, hash } = entry
   const facts: readonly (readonly [string, string | null, "mono"?])[] = [
-    ["Time", moment(at)],
-    ["Actor", `${actorName(actor)} (${actor.kind.replaceAll("_", " ")})`],
-    ["Address", ip],
-    ["Client", user_agent],
-    ["Action", action, "mono"],
-    ["Resource", resource.id ?? resource.type, "mono"],
-    ["Hash", hash, "mono"],
+    [t("Time"), moment(at)],
+    [t("Actor"), `${actorName(actor)} (${actor.kind.replaceAll("_", " ")})`],
+    [t("Address"), ip],
+    [t("Client"), user_agent],
+    [t("Action"), action, "mono"],
+    [t("Resource"), resource.id ?? resource.type, "mono"],
+    [t("Hash"), hash, "mono"],
   ]
   return (
     <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">

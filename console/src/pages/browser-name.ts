@@ -1,4 +1,5 @@
 /** A user agent in words, such as "Chrome on Linux". */
+import { t } from "../i18n/translate.ts"
 
 /** The first that fits: others name themselves after those below them. */
 const browsers: readonly (readonly [RegExp, string])[] = [
@@ -24,6 +25,6 @@ const charactersMax = 60
 export function browserName(userAgent: string): string {
   const name = browsers.find(([form]) => form.test(userAgent))?.[1]
   const system = systems.find(([form]) => form.test(userAgent))?.[1]
-  if (name) return system ? `${name} on ${system}` : name
+  if (name) return system ? t("{name} on {system}", { name, system }) : name
   return userAgent.length > charactersMax ? `${userAgent.slice(0, charactersMax)}…` : userAgent
 }

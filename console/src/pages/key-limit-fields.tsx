@@ -10,6 +10,7 @@ import { cents } from "../parts/format.ts"
 import { NumberField } from "../parts/number-field.tsx"
 import { numberOf, numberText } from "../parts/typed-number.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
+import { t } from "../i18n/translate.ts"
 
 /** As they are typed; empty means none. */
 export interface BudgetDraft {
@@ -120,16 +121,29 @@ export function limitsOfDraft(draft: LimitDraft) {
   }
 }
 
-const periodsNow: Record<BudgetPeriod, string> = { day: "today", week: "this week", month: "this month" }
-const periodNames: Record<BudgetPeriod, string> = { day: "a day", week: "a week", month: "a month" }
+const periodsNow: Record<BudgetPeriod, string> = {
+  day: t("today"),
+  week: t("this week"),
+  month: t("this month"),
+}
+const cutoffLabels: Record<BudgetPeriod, string> = {
+  day: t("Most USD a day"),
+  week: t("Most USD a week"),
+  month: t("Most USD a month"),
+}
+const warningLabels: Record<BudgetPeriod, string> = {
+  day: t("Warn at USD a day"),
+  week: t("Warn at USD a week"),
+  month: t("Warn at USD a month"),
+}
 
 /** While the models are not known the server judges. */
 function unknownModel(typed: string, known: readonly OrgModel[]): string | null {
   if (known.length === 0) return null
   for (const name of listOf(typed) ?? []) {
     const model = known.find(({ model_sku }) => model_sku === name)
-    if (!model) return `No model is called “${name}”.`
-    if (model.virtual) return `“${name}” stands for other models: name those.`
+    if (!model) return t("No model is called “{name}”.", { name })
+    if (model.virtual) return t("“{name}” stands for other models: name those.", { name })
   }
   return null
 }
@@ -138,7 +152,7 @@ const Network = z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])
 
 function unknownNetwork(typed: string): string | null {
   const wrong = listOf(typed)?.find((text) => !Network.safeParse(text).success)
-  return wrong === undefined ? null : `“${wrong}” is neither an address nor a network.`
+  return wrong === undefined ? null : t("“{wrong}” is neither an address nor a network.", { wrong })
 }
 
 export function LimitFields({
@@ -152,27 +166,27 @@ export function LimitFields({
   const { data: known = [] } = useQuery(modelsQuery(orgId))
   return (
     <details className="flex flex-col gap-3">
-      <summary className="label cursor-pointer">Limits</summary>
+      <summary className="label cursor-pointer">{t("Limits")}</summary>
       <div className="mt-3 flex flex-col gap-3">
         <BudgetFields draft={draft} onChange={(budgets) => onChange({ ...draft, ...budgets })} />
         <RateFields
           draft={draft}
-          without="As the organization"
+          without={t("As the organization")}
           onChange={(rates) => onChange({ ...draft, ...rates })}
         />
         <TextField
-          label="Allowed models"
-          placeholder="Every model"
+          label={t("Allowed models")}
+          placeholder={t("Every model")}
           error={unknownModel(draft.models, known)}
-          hint="Names as on the Models page, separated by commas."
+          hint={t("Names as on the Models page, separated by commas.")}
           value={draft.models}
           onChange={(event) => onChange({ ...draft, models: event.target.value })}
         />
         <TextField
-          label="Allowed networks"
-          placeholder="Every address"
+          label={t("Allowed networks")}
+          placeholder={t("Every address")}
           error={unknownNetwork(draft.networks)}
-          hint="Addresses and networks such as 10.0.0.0/8, separated by commas."
+          hint={t("Addresses and networks such as 10.0.0.0/8, separated by commas.")}
           value={draft.networks}
           onChange={(event) => onChange({ ...draft, networks: event.target.value })}
         />
@@ -197,7 +211,7 @@ export function RateFields({
         <NumberField
           kind="whole"
           bounds={requestBounds}
-          label="Requests a minute"
+          label={t("Requests a minute")}
           placeholder={without}
           value={requests}
           onText={(text) => onChange({ burst, tokens, requests: text })}
@@ -205,8 +219,8 @@ export function RateFields({
         <NumberField
           kind="whole"
           bounds={requestBounds}
-          label="At once (burst)"
-          placeholder="As many"
+          label={t("At once (burst)")}
+          placeholder={t("As many")}
           disabled={requests.trim() === ""}
           value={burst}
           onText={(text) => onChange({ requests, tokens, burst: text })}
@@ -215,8 +229,8 @@ export function RateFields({
       <NumberField
         kind="whole"
         bounds={tokenBounds}
-        label="Tokens a minute"
-        placeholder="No limit"
+        label={t("Tokens a minute")}
+        placeholder={t("No limit")}
         value={tokens}
         onText={(text) => onChange({ requests, burst, tokens: text })}
       />
@@ -238,16 +252,16 @@ export function BudgetFields({
       <NumberField
         kind="amount"
         bounds={amountBounds}
-        label={`Most USD ${periodNames[period]}`}
-        placeholder="No budget"
+        label={cutoffLabels[period]}
+        placeholder={t("No budget")}
         value={cutoffs[period]}
         onText={(text) => onChange({ warnings, cutoffs: { ...cutoffs, [period]: text } })}
       />
       <NumberField
         kind="amount"
         bounds={amountBounds}
-        label={`Warn at USD ${periodNames[period]}`}
-        placeholder="No warning"
+        label={warningLabels[period]}
+        placeholder={t("No warning")}
         value={warnings[period]}
         onText={(text) => onChange({ cutoffs, warnings: { ...warnings, [period]: text } })}
       />
@@ -260,12 +274,22 @@ export function budgetLines({
   budgets,
 }: Pick<ApiKey, "budgets">): { readonly text: string; readonly isBlocked: boolean }[] {
   return budgets.map((budget) => {
-    const { period, spent_cents, cutoff_threshold_cents: cutoff, warning_threshold_cents: warning } = budget
-    const most = cutoff === null ? " spent" : ` of ${cents(cutoff)}`
-    const warns = warning === null ? "" : `, warns at ${cents(warning)}`
     return {
-      text: `${cents(spent_cents)}${most} ${periodsNow[period]}${warns}`,
+      text: budgetWords(budget),
       isBlocked: budget.local_state === "blocked",
     }
   })
+}
+
+function budgetWords(budget: ApiKey["budgets"][number]): string {
+  const { cutoff_threshold_cents: cutoff, warning_threshold_cents: warning } = budget
+  const spent = { spent: cents(budget.spent_cents), when: periodsNow[budget.period] }
+  const warned = { ...spent, warning: cents(warning ?? 0) }
+  if (cutoff === null)
+    return warning === null
+      ? t("{spent} spent {when}", spent)
+      : t("{spent} spent {when}, warns at {warning}", warned)
+  return warning === null
+    ? t("{spent} of {cutoff} {when}", { ...spent, cutoff: cents(cutoff) })
+    : t("{spent} of {cutoff} {when}, warns at {warning}", { ...warned, cutoff: cents(cutoff) })
 }

@@ -26,6 +26,8 @@ import {
   noLimits,
 } from "./key-limit-fields.tsx"
 import { useOpenRequest, useShown } from "../shell/open-request.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 type Open =
   | { readonly kind: "create" }
@@ -33,10 +35,10 @@ type Open =
   | { readonly kind: "secret"; readonly key: ApiKeyWithSecret; readonly rotated: boolean }
 
 const permissionHints: Record<Permission, string> = {
-  inference: "Run decisions, System One, chat, responses and embeddings.",
-  "api-read": "Read the organization: requests, question sets, analytics, alerts, billing.",
-  "api-write": "Change question sets, reviews and alert rules; request access to models.",
-  "api-admin": "Manage keys, members, billing, routing, identity providers, webhooks and kept content.",
+  inference: t("Run decisions, System One, chat, responses and embeddings."),
+  "api-read": t("Read the organization: requests, question sets, analytics, alerts, billing."),
+  "api-write": t("Change question sets, reviews and alert rules; request access to models."),
+  "api-admin": t("Manage keys, members, billing, routing, identity providers, webhooks and kept content."),
 }
 
 export function KeysPage(): ReactNode {
@@ -50,21 +52,23 @@ export function KeysPage(): ReactNode {
   )
   const create = (
     <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "create" })}>
-      Create key
+      {t("Create key")}
     </Button>
   )
   return (
     <Page
-      title="API keys"
-      about="Programs authenticate with a key. Give each program its own, with only the permissions it needs."
+      title={t("API keys")}
+      about={t(
+        "Programs authenticate with a key. Give each program its own, with only the permissions it needs.",
+      )}
       actions={keys.data?.length ? create : null}
     >
-      <Loaded query={keys} what="keys">
+      <Loaded query={keys} label={t("Loading keys")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="key" title="No keys yet" action={create}>
-                A key lets a program send requests and read their results.
+              <Empty icon="key" title={t("No keys yet")} action={create}>
+                {t("A key lets a program send requests and read their results.")}
               </Empty>
             </div>
           ) : (
@@ -88,15 +92,20 @@ export function KeysPage(): ReactNode {
       {open?.kind === "delete" ? <DeleteKey apiKey={open.key} onClose={close} /> : null}
       {open?.kind === "secret" ? (
         <SecretDialog
-          title={open.rotated ? `New secret of “${open.key.name}”` : `The key “${open.key.name}” is ready`}
-          label="API key"
+          title={
+            open.rotated
+              ? t("New secret of “{name}”", { name: open.key.name })
+              : t("The key “{name}” is ready", { name: open.key.name })
+          }
+          label={t("API key")}
           secret={open.key.secret}
           onClose={close}
         >
           <p className="text-soft text-sm">
-            Programs read it from the environment variable{" "}
-            <code className="font-mono text-xs">UMPIRE_API_KEY</code>. In the playground, Code shows a request
-            to try it with.
+            <T
+              text="Programs read it from the environment variable <code>UMPIRE_API_KEY</code>. In the playground, Code shows a request to try it with."
+              code={(children) => <code className="font-mono text-xs">{children}</code>}
+            />
           </p>
         </SecretDialog>
       ) : null}
@@ -111,13 +120,13 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
   const nameOf = useMemberNames()
   return (
     <Table
-      label="API keys"
+      label={t("API keys")}
       rows={rows}
       rowKey={({ id }) => id}
       isMarked={({ id }) => id === shown}
       columns={[
         {
-          name: "Name",
+          name: t("Name"),
           cell: (key) => (
             <>
               <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
@@ -129,7 +138,7 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
           ),
         },
         {
-          name: "Permissions",
+          name: t("Permissions"),
           cell: (key) => (
             <span className="flex flex-wrap gap-1 max-md:justify-end">
               {key.permissions.map((permission) => (
@@ -139,23 +148,23 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
           ),
         },
         {
-          name: "Owner",
-          cell: (key) => <Line>{key.user_id === null ? "Organization" : nameOf(key.user_id)}</Line>,
+          name: t("Owner"),
+          cell: (key) => <Line>{key.user_id === null ? t("Organization") : nameOf(key.user_id)}</Line>,
         },
         {
-          name: "Last used",
+          name: t("Last used"),
           cell: (key) => (
             <>
-              <Line>{key.last_used_at ? ago(key.last_used_at) : "Never"}</Line>
+              <Line>{key.last_used_at ? ago(key.last_used_at) : t("Never")}</Line>
               <span className="text-soft block text-xs">
-                <Line>made {day(key.created_at)}</Line>
+                <Line>{t("made {createdAt}", { createdAt: day(key.created_at) })}</Line>
               </span>
             </>
           ),
         },
-        { name: "Expires", cell: (key) => <Expires apiKey={key} /> },
+        { name: t("Expires"), cell: (key) => <Expires apiKey={key} /> },
         {
-          name: "Spend",
+          name: t("Spend"),
           cell: (key) => (
             <>
               <Budgets apiKey={key} />
@@ -181,19 +190,19 @@ function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Op
   return (
     <ActionsMenu of={key.name}>
       <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
-        Edit
+        {t("Edit")}
       </MenuItem>
       {owner ? (
         <MenuItem icon="file" onSelect={() => onOpen({ kind: "content", key })}>
-          Kept content
+          {t("Kept content")}
         </MenuItem>
       ) : null}
       <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", key })}>
-        Rotate secret
+        {t("Rotate secret")}
       </MenuItem>
       <MenuLine />
       <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", key })}>
-        Delete
+        {t("Delete")}
       </MenuItem>
     </ActionsMenu>
   )
@@ -201,10 +210,11 @@ function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Op
 
 function Budgets({ apiKey }: { apiKey: ApiKey }): ReactNode {
   const lines = budgetLines(apiKey)
-  if (lines.length === 0) return <span className="text-soft block md:whitespace-nowrap">No budget</span>
+  if (lines.length === 0)
+    return <span className="text-soft block md:whitespace-nowrap">{t("No budget")}</span>
   return lines.map(({ text, isBlocked }) => (
     <span key={text} className="block md:whitespace-nowrap">
-      {text} {isBlocked ? <Badge tone="bad">Blocked</Badge> : null}
+      {text} {isBlocked ? <Badge tone="bad">{t("Blocked")}</Badge> : null}
     </span>
   ))
 }
@@ -219,7 +229,11 @@ function UsageLink({ apiKey: { id, name } }: { apiKey: ApiKey }): ReactNode {
       search={{ range: "30d", f: [`api_key_id:${id}`] }}
       className="text-accent text-xs underline-offset-2 hover:underline md:whitespace-nowrap"
     >
-      View usage <span className="sr-only">of {name}</span>
+      <T
+        text="View usage <span>of {name}</span>"
+        name={name}
+        span={(children) => <span className="sr-only">{children}</span>}
+      />
     </Link>
   )
 }
@@ -241,14 +255,16 @@ function Expires({ apiKey }: { apiKey: ApiKey }): ReactNode {
   const { expires_at, previous_secret_expires_at } = apiKey
   const grace =
     previous_secret_expires_at && new Date(previous_secret_expires_at) > new Date()
-      ? `Old secret works until ${moment(previous_secret_expires_at)}`
+      ? t("Old secret works until {previousSecretExpiresAt}", {
+          previousSecretExpiresAt: moment(previous_secret_expires_at),
+        })
       : null
   return (
     <>
       {expires_at === null ? (
-        "Never"
+        t("Never")
       ) : new Date(expires_at) < new Date() ? (
-        <Badge tone="bad">Expired</Badge>
+        <Badge tone="bad">{t("Expired")}</Badge>
       ) : (
         <Line>{day(expires_at)}</Line>
       )}
@@ -267,7 +283,7 @@ function PermissionFields({
   const permissions = permissionsOfRole(useOrganization().role)
   return (
     <fieldset className="flex flex-col gap-2">
-      <legend className="label mb-1.5">Permissions</legend>
+      <legend className="label mb-1.5">{t("Permissions")}</legend>
       {permissions.map((permission) => (
         <CheckField
           key={permission}
@@ -286,11 +302,11 @@ function PermissionFields({
 }
 
 const lifetimes = [
-  { value: "", label: "Never" },
-  { value: "7", label: "In 7 days" },
-  { value: "30", label: "In 30 days" },
-  { value: "90", label: "In 90 days" },
-  { value: "365", label: "In a year" },
+  { value: "", label: t("Never") },
+  { value: "7", label: t("In 7 days") },
+  { value: "30", label: t("In 30 days") },
+  { value: "90", label: t("In 90 days") },
+  { value: "365", label: t("In a year") },
 ]
 const dayMs = 86_400_000
 
@@ -327,31 +343,31 @@ function CreateKey({
     onDone,
   )
   return (
-    <FormDialog title="Create a key" submit="Create key" write={write} onClose={onClose}>
+    <FormDialog title={t("Create a key")} submit={t("Create key")} write={write} onClose={onClose}>
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         autoFocus
         maxLength={200}
-        placeholder="production moderation"
+        placeholder={t("production moderation")}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
       <PermissionFields chosen={chosen} onChange={setChosen} />
       <div className="grid grid-cols-2 gap-3">
         <SelectField
-          label="Owner"
+          label={t("Owner")}
           value={scope}
           disabled={!owner}
-          hint={scope === "user" ? "It has your role and ends when you leave." : null}
+          hint={scope === "user" ? t("It has your role and ends when you leave.") : null}
           options={[
-            { value: "organization", label: "Organization" },
-            { value: "user", label: "Me" },
+            { value: "organization", label: t("Organization") },
+            { value: "user", label: t("Me") },
           ]}
           onChange={(event) => setScope(event.target.value as "organization" | "user")}
         />
         <SelectField
-          label="Expires"
+          label={t("Expires")}
           value={days}
           options={lifetimes}
           onChange={(event) => setDays(event.target.value)}
@@ -379,9 +395,14 @@ function EditKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): 
     onClose,
   )
   return (
-    <FormDialog title={`Edit ${apiKey.name}`} submit="Save" write={write} onClose={onClose}>
+    <FormDialog
+      title={t("Edit {name}", { name: apiKey.name })}
+      submit={t("Save")}
+      write={write}
+      onClose={onClose}
+    >
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         maxLength={200}
         value={name}
@@ -406,10 +427,10 @@ function RotateKey({
   const params = { org_id, key_id: apiKey.id }
   return (
     <RotateDialog
-      title={`Rotate ${apiKey.name}`}
-      about="The key gets a new secret. Its id, name and permissions stay the same."
-      now="Stops working now"
-      on="Works"
+      title={t("Rotate {name}", { name: apiKey.name })}
+      about={t("The key gets a new secret. Its id, name and permissions stay the same.")}
+      now={t("Stops working now")}
+      on={(lasts) => t("Works for {lasts}", { lasts })}
       rotate={async (grace_seconds) => await api.rotateApiKey({ params, body: { grace_seconds } })}
       refreshes={[["keys", org_id]]}
       onClose={onClose}
@@ -422,13 +443,13 @@ function DeleteKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void })
   const { id: org_id } = useOrganization()
   return (
     <ConfirmDialog
-      title={`Delete ${apiKey.name}?`}
-      submit="Delete key"
+      title={t("Delete {name}?", { name: apiKey.name })}
+      submit={t("Delete key")}
       act={async () => await api.deleteApiKey({ params: { org_id, key_id: apiKey.id } })}
       refreshes={[["keys", org_id]]}
       onClose={onClose}
     >
-      Programs that use this key are refused at once. This cannot be undone.
+      {t("Programs that use this key are refused at once. This cannot be undone.")}
     </ConfirmDialog>
   )
 }

@@ -17,20 +17,22 @@ import { SecretDialog } from "../parts/secret.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization, useSession } from "../session.ts"
 import { useOpenRequest, useShown } from "../shell/open-request.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const roleNames: Record<Role, string> = {
-  primary_owner: "Primary owner",
-  owner: "Owner",
-  billing: "Billing",
-  member: "Member",
-  reviewer: "Reviewer",
+  primary_owner: t("Primary owner"),
+  owner: t("Owner"),
+  billing: t("Billing"),
+  member: t("Member"),
+  reviewer: t("Reviewer"),
 }
 const roleWords: Record<Role, string> = {
-  primary_owner: "Everything, and owners are theirs to choose.",
-  owner: "Everything but primary owners: members, keys, models, limits, billing.",
-  billing: "Reads, and changes billing: credit, limits, invoices. Runs no model.",
-  member: "Asks models, makes question sets and keys of their own.",
-  reviewer: "Reads, and labels what waits for review. Runs no model.",
+  primary_owner: t("Everything, and owners are theirs to choose."),
+  owner: t("Everything but primary owners: members, keys, models, limits, billing."),
+  billing: t("Reads, and changes billing: credit, limits, invoices. Runs no model."),
+  member: t("Asks models, makes question sets and keys of their own."),
+  reviewer: t("Reads, and labels what waits for review. Runs no model."),
 }
 const roleOptions = roles.map((value) => ({ value, label: roleNames[value] }))
 
@@ -55,17 +57,19 @@ export function MembersPage(): ReactNode {
   )
   return (
     <Page
-      title="Members"
-      about="Members use models and read everything except the audit log. Owners also manage keys, members, billing and settings. Reviewers only label, and Billing only pays."
+      title={t("Members")}
+      about={t(
+        "Members use models and read everything except the audit log. Owners also manage keys, members, billing and settings. Reviewers only label, and Billing only pays.",
+      )}
       actions={
         owner ? (
           <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "invite" })}>
-            Invite
+            {t("Invite")}
           </Button>
         ) : null
       }
     >
-      <Loaded query={members} what="members">
+      <Loaded query={members} label={t("Loading members")}>
         {(rows) => <MemberTable rows={rows} owner={owner} onOpen={setOpen} />}
       </Loaded>
       <MoreButton query={members} />
@@ -77,21 +81,25 @@ export function MembersPage(): ReactNode {
       {open?.kind === "remove" ? <Remove member={open.member} onClose={close} /> : null}
       {open?.kind === "link" ? (
         <SecretDialog
-          title={`Invitation for ${open.sent.email}`}
-          label="Invitation link"
+          title={t("Invitation for {email}", { email: open.sent.email })}
+          label={t("Invitation link")}
           secret={joinLink(open.sent)}
           onClose={close}
         >
           {isLoopback(location.hostname) ? (
             <Notice tone="warn">
-              This link begins with <code className="font-mono text-xs">{location.origin}</code>, an address
-              that works on this machine only. Open the console at the address that others reach, and take{" "}
-              <strong>New link</strong> there; the server should have that address as{" "}
-              <code className="font-mono text-xs">server.public_url</code>.
+              <T
+                text="This link begins with {origin}, an address that works on this machine only. Open the console at the address that others reach, and take <b>New link</b> there; the server should have that address as <code>server.public_url</code>."
+                origin={<code className="font-mono text-xs">{location.origin}</code>}
+                b={(children) => <strong>{children}</strong>}
+                code={(children) => <code className="font-mono text-xs">{children}</code>}
+              />
             </Notice>
           ) : null}
           <p className="text-soft text-sm">
-            Send this link to them. It works once, until {day(open.sent.expires_at)}.
+            {t("Send this link to them. It works once, until {expiresAt}.", {
+              expiresAt: day(open.sent.expires_at),
+            })}
           </p>
         </SecretDialog>
       ) : null}
@@ -112,33 +120,33 @@ function MemberTable({
   const shown = useShown()
   return (
     <Table
-      label="Members"
+      label={t("Members")}
       rows={rows}
       rowKey={({ user_id }) => user_id}
       isMarked={({ user_id }) => user_id === shown}
       columns={[
         {
-          name: "Person",
+          name: t("Person"),
           cell: ({ name, email, user_id }) => (
             <>
               <span className="font-medium">{name ?? email}</span>{" "}
-              {user_id === me ? <Badge tone="info">You</Badge> : null}
+              {user_id === me ? <Badge tone="info">{t("You")}</Badge> : null}
               {name ? <span className="text-soft block text-xs">{email}</span> : null}
             </>
           ),
         },
         {
-          name: "Role",
+          name: t("Role"),
           cell: ({ role }) => <Badge tone={isOwner(role) ? "good" : "plain"}>{roleNames[role]}</Badge>,
         },
-        { name: "Joined", cell: ({ created_at }) => day(created_at) },
+        { name: t("Joined"), cell: ({ created_at }) => day(created_at) },
         actionsColumn(owner, (member: Member) => (
           <ActionsMenu of={member.email}>
             <MenuItem icon="shield" onSelect={() => onOpen({ kind: "role", member })}>
-              Change role
+              {t("Change role")}
             </MenuItem>
             <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "remove", member })}>
-              Remove
+              {t("Remove")}
             </MenuItem>
           </ActionsMenu>
         )),
@@ -171,34 +179,34 @@ function Invitations({
   )
   const error: unknown = resend.error ?? revoke.error
   return (
-    <section aria-label="Pending invitations" className="flex flex-col gap-3">
-      <h2 className="text-sm font-semibold">Pending invitations</h2>
+    <section aria-label={t("Pending invitations")} className="flex flex-col gap-3">
+      <h2 className="text-sm font-semibold">{t("Pending invitations")}</h2>
       <ErrorNotice error={error} />
-      <Loaded query={query} what="invitations">
+      <Loaded query={query} label={t("Loading invitations")}>
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="people" title="No pending invitations">
-                {owner ? "Invite someone by email address; you get a link to send them." : null}
+              <Empty icon="people" title={t("No pending invitations")}>
+                {owner ? t("Invite someone by email address; you get a link to send them.") : null}
               </Empty>
             </div>
           ) : (
             <Table
-              label="Pending invitations"
+              label={t("Pending invitations")}
               rows={rows}
               rowKey={({ id }) => id}
               columns={[
-                { name: "Email", cell: ({ email }) => <span className="font-medium">{email}</span> },
-                { name: "Role", cell: ({ role }) => <Badge>{roleNames[role]}</Badge> },
-                { name: "Invited by", cell: ({ invited_by }) => invited_by.name ?? invited_by.email },
-                { name: "Expires", cell: ({ expires_at }) => ago(expires_at) },
+                { name: t("Email"), cell: ({ email }) => <span className="font-medium">{email}</span> },
+                { name: t("Role"), cell: ({ role }) => <Badge>{roleNames[role]}</Badge> },
+                { name: t("Invited by"), cell: ({ invited_by }) => invited_by.name ?? invited_by.email },
+                { name: t("Expires"), cell: ({ expires_at }) => ago(expires_at) },
                 actionsColumn(owner, (invitation: Invitation) => (
                   <ActionsMenu of={invitation.email}>
                     <MenuItem icon="turn" onSelect={() => resend.mutate(invitation)}>
-                      New link
+                      {t("New link")}
                     </MenuItem>
                     <MenuItem icon="trash" danger onSelect={() => revoke.mutate(invitation)}>
-                      Revoke
+                      {t("Revoke")}
                     </MenuItem>
                   </ActionsMenu>
                 )),
@@ -230,9 +238,9 @@ function Invite({
     onDone,
   )
   return (
-    <FormDialog title="Invite someone" submit="Invite" write={write} onClose={onClose}>
+    <FormDialog title={t("Invite someone")} submit={t("Invite")} write={write} onClose={onClose}>
       <TextField
-        label="Email"
+        label={t("Email")}
         type="email"
         required
         autoFocus
@@ -240,7 +248,7 @@ function Invite({
         onChange={(event) => setEmail(event.target.value)}
       />
       <SelectField
-        label="Role"
+        label={t("Role")}
         value={role}
         options={roleOptions}
         hint={roleWords[role]}
@@ -260,13 +268,13 @@ function ChangeRole({ member, onClose }: { member: Member; onClose: () => void }
   )
   return (
     <FormDialog
-      title={`Role of ${member.name ?? member.email}`}
-      submit="Save"
+      title={t("Role of {name}", { name: member.name ?? member.email })}
+      submit={t("Save")}
       write={write}
       onClose={onClose}
     >
       <SelectField
-        label="Role"
+        label={t("Role")}
         value={role}
         options={roleOptions}
         hint={roleWords[role]}
@@ -280,13 +288,13 @@ function Remove({ member, onClose }: { member: Member; onClose: () => void }): R
   const { id: org_id } = useOrganization()
   return (
     <ConfirmDialog
-      title={`Remove ${member.name ?? member.email}?`}
-      submit="Remove"
+      title={t("Remove {name}?", { name: member.name ?? member.email })}
+      submit={t("Remove")}
       act={async () => await api.removeMember({ params: { org_id, user_id: member.user_id } })}
       refreshes={[["members", org_id]]}
       onClose={onClose}
     >
-      They lose access at once, and the keys they own in this organization are deleted.
+      {t("They lose access at once, and the keys they own in this organization are deleted.")}
     </ConfirmDialog>
   )
 }

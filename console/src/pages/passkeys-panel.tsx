@@ -11,6 +11,8 @@ import { createPasskey, hasPasskeys } from "../parts/passkey.ts"
 import { useSession } from "../session.ts"
 import { signInOptionsQuery } from "../shell/sign-in-form.tsx"
 import { browserName } from "./browser-name.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const passkeysQuery = queryOptions({ queryKey: ["passkeys"], queryFn: async () => await api.listPasskeys() })
 
@@ -22,27 +24,36 @@ export function PasskeysPanel(): ReactNode {
   const [isAdding, setAdding] = useState(false)
   const [removed, setRemoved] = useState<Passkey | null>(null)
   return (
-    <Panel title="Passkeys">
-      <Loaded query={query} what="passkeys">
+    <Panel title={t("Passkeys")}>
+      <Loaded query={query} label={t("Loading passkeys")}>
         {(passkeys) => (
           <div className="flex flex-col items-start gap-3">
             <p className="text-soft text-sm">
-              Sign in with your fingerprint, face or PIN instead of a password. A passkey needs no code, and
-              no other site can ask for it.
+              {t(
+                "Sign in with your fingerprint, face or PIN instead of a password. A passkey needs no code, and no other site can ask for it.",
+              )}
             </p>
             {passkeys.length === 0 ? null : (
-              <ul aria-label="Passkeys" className="divide-line w-full divide-y text-sm">
+              <ul aria-label={t("Passkeys")} className="divide-line w-full divide-y text-sm">
                 {passkeys.map((passkey) => (
                   <li key={passkey.id} className="flex items-center gap-3 py-2">
                     <span className="min-w-0 flex-1">
                       <span className="block font-medium wrap-anywhere">{passkey.name}</span>
                       <span className="text-soft text-xs">
-                        Added {day(passkey.created_at)},{" "}
-                        {passkey.last_used_at ? `used ${ago(passkey.last_used_at)}` : "not used yet"}
+                        {passkey.last_used_at
+                          ? t("Added {createdAt}, used {lastUsedAt}", {
+                              createdAt: day(passkey.created_at),
+                              lastUsedAt: ago(passkey.last_used_at),
+                            })
+                          : t("Added {createdAt}, not used yet", { createdAt: day(passkey.created_at) })}
                       </span>
                     </span>
-                    <Button small aria-label={`Remove ${passkey.name}`} onClick={() => setRemoved(passkey)}>
-                      Remove
+                    <Button
+                      small
+                      aria-label={t("Remove {name}", { name: passkey.name })}
+                      onClick={() => setRemoved(passkey)}
+                    >
+                      {t("Remove")}
                     </Button>
                   </li>
                 ))}
@@ -55,13 +66,13 @@ export function PasskeysPanel(): ReactNode {
       {isAdding ? <AddDialog onClose={() => setAdding(false)} /> : null}
       {removed ? (
         <ConfirmDialog
-          title={`Remove ${removed.name}?`}
-          submit="Remove"
+          title={t("Remove {name}?", { name: removed.name })}
+          submit={t("Remove")}
           act={async () => await api.removePasskey({ params: { passkey_id: removed.id } })}
           refreshes={[passkeysQuery.queryKey]}
           onClose={() => setRemoved(null)}
         >
-          It no longer signs you in. Remove it on the device too, which still offers it.
+          {t("It no longer signs you in. Remove it on the device too, which still offers it.")}
         </ConfirmDialog>
       ) : null}
     </Panel>
@@ -70,25 +81,31 @@ export function PasskeysPanel(): ReactNode {
 
 function AddOrWhyNot({ origin, onAdd }: { origin: string | null; onAdd: () => void }): ReactNode {
   if (!hasPasskeys())
-    return <Notice tone="info">This browser, or the connection without https, has no passkeys.</Notice>
+    return <Notice tone="info">{t("This browser, or the connection without https, has no passkeys.")}</Notice>
   if (origin === null)
     return (
       <Notice tone="info">
-        Passkeys need a host name, and this console has an address. Ask your operator to set{" "}
-        <code className="font-mono">server.public_url</code>.
+        <T
+          text="Passkeys need a host name, and this console has an address. Ask your operator to set <code>server.public_url</code>."
+          code={(children) => <code className="font-mono">{children}</code>}
+        />
       </Notice>
     )
   if (origin !== location.origin)
     return (
       <Notice tone="info">
-        Browsers use passkeys at a host name only:{" "}
-        <a className="underline" href={`${origin}${location.pathname}`}>
-          open this page at {origin}
-        </a>
-        .
+        <T
+          text="Browsers use passkeys at a host name only: <a>open this page at {origin}</a>."
+          origin={origin}
+          a={(children) => (
+            <a className="underline" href={`${origin}${location.pathname}`}>
+              {children}
+            </a>
+          )}
+        />
       </Notice>
     )
-  return <Button onClick={onAdd}>Add a passkey</Button>
+  return <Button onClick={onAdd}>{t("Add a passkey")}</Button>
 }
 
 function AddDialog({ onClose }: { onClose: () => void }): ReactNode {
@@ -98,17 +115,22 @@ function AddDialog({ onClose }: { onClose: () => void }): ReactNode {
   const write = useWrite(
     async () => {
       const made = await createPasskey(needsPassword ? password : null)
-      if (!made) throw new Error("No passkey was made. Try again, and confirm it on the device.")
+      if (!made) throw new Error(t("No passkey was made. Try again, and confirm it on the device."))
       return await api.addPasskey({ body: { ...made, name } })
     },
     [passkeysQuery.queryKey],
     onClose,
   )
   return (
-    <FormDialog title="Add a passkey" submit="Continue on this device" write={write} onClose={onClose}>
+    <FormDialog
+      title={t("Add a passkey")}
+      submit={t("Continue on this device")}
+      write={write}
+      onClose={onClose}
+    >
       {needsPassword ? (
         <TextField
-          label="Current password"
+          label={t("Current password")}
           type="password"
           autoComplete="current-password"
           required
@@ -117,10 +139,10 @@ function AddDialog({ onClose }: { onClose: () => void }): ReactNode {
         />
       ) : null}
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         maxLength={200}
-        hint="By which you know it in the list."
+        hint={t("By which you know it in the list.")}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />

@@ -6,12 +6,13 @@ import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { Dialog, FormDialog } from "../parts/dialog.tsx"
 import { TextField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { Badge, Loaded, Notice, Panel } from "../parts/page.tsx"
 import { QrPicture } from "../parts/qr-picture.tsx"
 import { CodeField } from "../shell/second-step.tsx"
 import { useSession } from "../session.ts"
 import { saveFile } from "../tables/save-file.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const factorQuery = queryOptions({
   queryKey: ["second-factor"],
@@ -37,34 +38,42 @@ export function SecondFactorPanel(): ReactNode {
   const enabled = query.data?.enabled ?? false
   return (
     <Panel
-      title="Two-factor sign-in"
-      actions={query.data ? <Badge tone={enabled ? "good" : "plain"}>{enabled ? "On" : "Off"}</Badge> : null}
+      title={t("Two-factor sign-in")}
+      actions={
+        query.data ? <Badge tone={enabled ? "good" : "plain"}>{enabled ? t("On") : t("Off")}</Badge> : null
+      }
     >
-      <Loaded query={query} what="two-factor sign-in">
+      <Loaded query={query} label={t("Loading two-factor sign-in")}>
         {({ recovery_codes_left: left }) =>
           enabled ? (
             <div className="flex flex-col gap-3">
               <p className="text-soft text-sm">
-                Your password needs a code of your authenticator app beside it.{" "}
-                {plural(left, "recovery code")} left.
+                {tn(
+                  left,
+                  "Your password needs a code of your authenticator app beside it. {count} recovery code left.",
+                  "Your password needs a code of your authenticator app beside it. {count} recovery codes left.",
+                )}
               </p>
               {left < codesLeftMin ? (
-                <Notice tone="warn">Get new recovery codes: without one, a lost phone locks you out.</Notice>
+                <Notice tone="warn">
+                  {t("Get new recovery codes: without one, a lost phone locks you out.")}
+                </Notice>
               ) : null}
               <div className="flex flex-wrap gap-2">
-                <Button onClick={() => setStep("renew")}>New recovery codes</Button>
+                <Button onClick={() => setStep("renew")}>{t("New recovery codes")}</Button>
                 <Button kind="bad" onClick={() => setStep("remove")}>
-                  Switch off
+                  {t("Switch off")}
                 </Button>
               </div>
             </div>
           ) : (
             <div className="flex flex-col items-start gap-3">
               <p className="text-soft text-sm">
-                Who learns your password still cannot sign in: a code of an app on your phone is asked for
-                too.
+                {t(
+                  "Who learns your password still cannot sign in: a code of an app on your phone is asked for too.",
+                )}
               </p>
-              <Button onClick={() => setStep("set-up")}>Set up</Button>
+              <Button onClick={() => setStep("set-up")}>{t("Set up")}</Button>
             </div>
           )
         }
@@ -94,13 +103,18 @@ function SetUpDialog(props: Finishing): ReactNode {
   const { secret, uri } = begin.data ?? {}
   if (secret && uri) return <ConfirmSecret {...props} secret={secret} uri={uri} />
   return (
-    <FormDialog title="Set up two-factor sign-in" submit="Continue" write={begin} onClose={props.onClose}>
+    <FormDialog
+      title={t("Set up two-factor sign-in")}
+      submit={t("Continue")}
+      write={begin}
+      onClose={props.onClose}
+    >
       <p className="text-soft text-sm">
-        You need an authenticator app on your phone, such as Aegis, Google Authenticator or 1Password.
+        {t("You need an authenticator app on your phone, such as Aegis, Google Authenticator or 1Password.")}
       </p>
       {needsPassword ? (
         <TextField
-          label="Current password"
+          label={t("Current password")}
           type="password"
           autoComplete="current-password"
           required
@@ -125,25 +139,31 @@ function ConfirmSecret({
     ({ recovery_codes }) => onCodes(recovery_codes),
   )
   return (
-    <FormDialog title="Add Umpire to your app" submit="Switch on" write={write} onClose={onClose}>
+    <FormDialog title={t("Add Umpire to your app")} submit={t("Switch on")} write={write} onClose={onClose}>
       <p className="text-sm">
-        In the app, scan this code or type the key below it, or{" "}
-        <a className="text-accent underline" href={uri}>
-          open the app
-        </a>{" "}
-        on this device.
+        <T
+          text="In the app, scan this code or type the key below it, or <a>open the app</a> on this device."
+          a={(children) => (
+            <a className="text-accent underline" href={uri}>
+              {children}
+            </a>
+          )}
+        />
       </p>
-      <QrPicture text={uri} label="QR code of the key" />
+      <QrPicture text={uri} label={t("QR code of the key")} />
       <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
-        <code aria-label="Key for the app" className="min-w-0 flex-1 font-mono text-xs break-all select-all">
+        <code
+          aria-label={t("Key for the app")}
+          className="min-w-0 flex-1 font-mono text-xs break-all select-all"
+        >
           {secret.replaceAll(/.{4}(?!$)/g, "$& ")}
         </code>
-        <CopyButton text={secret} label="Copy key" bare />
+        <CopyButton text={secret} label={t("Copy key")} bare />
       </div>
       <CodeField
         value={code}
         onText={setCode}
-        hint="The six digits that the app shows now. Your other sessions are signed out."
+        hint={t("The six digits that the app shows now. Your other sessions are signed out.")}
       />
     </FormDialog>
   )
@@ -157,9 +177,9 @@ function RenewDialog({ onCodes, onClose }: Finishing): ReactNode {
     ({ recovery_codes }) => onCodes(recovery_codes),
   )
   return (
-    <FormDialog title="New recovery codes" submit="Get new codes" write={write} onClose={onClose}>
-      <p className="text-soft text-sm">The recovery codes that you have now stop working.</p>
-      <CodeField value={code} onText={setCode} hint="Six digits of the app, or a recovery code." />
+    <FormDialog title={t("New recovery codes")} submit={t("Get new codes")} write={write} onClose={onClose}>
+      <p className="text-soft text-sm">{t("The recovery codes that you have now stop working.")}</p>
+      <CodeField value={code} onText={setCode} hint={t("Six digits of the app, or a recovery code.")} />
     </FormDialog>
   )
 }
@@ -169,14 +189,14 @@ function RemoveDialog({ onClose }: Closing): ReactNode {
   const write = useWrite(async () => await api.removeSecondFactor({ body: { code } }), refreshes, onClose)
   return (
     <FormDialog
-      title="Switch off two-factor sign-in"
-      submit="Switch off"
+      title={t("Switch off two-factor sign-in")}
+      submit={t("Switch off")}
       danger
       write={write}
       onClose={onClose}
     >
-      <p className="text-soft text-sm">From then on your password alone signs you in.</p>
-      <CodeField value={code} onText={setCode} hint="Six digits of the app, or a recovery code." />
+      <p className="text-soft text-sm">{t("From then on your password alone signs you in.")}</p>
+      <CodeField value={code} onText={setCode} hint={t("Six digits of the app, or a recovery code.")} />
     </FormDialog>
   )
 }
@@ -185,25 +205,27 @@ function RecoveryCodes({ codes, onClose }: Closing & { codes: readonly string[] 
   const text = (codes ?? []).join("\n")
   return (
     <Dialog
-      title="Your recovery codes"
+      title={t("Your recovery codes")}
       onClose={onClose}
       guard={{
         when: "always",
-        question: "Close it? They cannot be shown again.",
-        stay: "Keep it open",
-        leave: "Close anyway",
+        question: t("Close it? They cannot be shown again."),
+        stay: t("Keep it open"),
+        leave: t("Close anyway"),
       }}
     >
       <div className="flex flex-col gap-4">
         <Notice tone="warn">
           {codes
-            ? "Keep them where your phone is not. Each signs you in once without the app; they are shown only now."
-            : "The response with them was lost, and they are shown only once. Get new recovery codes."}
+            ? t(
+                "Keep them where your phone is not. Each signs you in once without the app; they are shown only now.",
+              )
+            : t("The response with them was lost, and they are shown only once. Get new recovery codes.")}
         </Notice>
         {codes ? (
           <>
             <ul
-              aria-label="Recovery codes"
+              aria-label={t("Recovery codes")}
               className="bg-sunken border-line grid gap-1 rounded-lg border p-3"
             >
               {codes.map((code) => (
@@ -213,16 +235,16 @@ function RecoveryCodes({ codes, onClose }: Closing & { codes: readonly string[] 
               ))}
             </ul>
             <div className="flex flex-wrap gap-2">
-              <CopyButton text={text} label="Copy codes" />
+              <CopyButton text={text} label={t("Copy codes")} />
               <Button small onClick={() => saveFile("umpire-recovery-codes.txt", `${text}\n`, "text/plain")}>
-                Download
+                {t("Download")}
               </Button>
             </div>
           </>
         ) : null}
         <div className="flex justify-end">
           <Button kind="loud" onClick={onClose}>
-            I have kept them
+            {t("I have kept them")}
           </Button>
         </div>
       </div>

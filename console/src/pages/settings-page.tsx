@@ -19,10 +19,11 @@ import { SecondFactorPanel } from "./second-factor-panel.tsx"
 import { MemberSessionsPanel, OwnSessionsPanel, SingleSignOnPanel } from "./sessions-panel.tsx"
 import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
+import { t } from "../i18n/translate.ts"
 
 export function SettingsPage(): ReactNode {
   return (
-    <Page title="Settings">
+    <Page title={t("Settings")}>
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <div className="grid gap-4">
           <OrganizationPanel />
@@ -57,21 +58,21 @@ function OrganizationPanel(): ReactNode {
     [["organizations"]],
   )
   return (
-    <Panel title="Organization">
+    <Panel title={t("Organization")}>
       <Form
         write={write}
         footer={
           owner ? (
             <Button type="submit" kind="loud" className="self-start" busy={write.isPending}>
-              Save
+              {t("Save")}
             </Button>
           ) : (
-            <Notice tone="info">Only owners can change these settings.</Notice>
+            <Notice tone="info">{t("Only owners can change these settings.")}</Notice>
           )
         }
       >
         <TextField
-          label="Name"
+          label={t("Name")}
           required
           maxLength={200}
           disabled={!owner}
@@ -81,21 +82,21 @@ function OrganizationPanel(): ReactNode {
         <NumberField
           kind="whole"
           bounds={daysBounds}
-          label="Keep stored responses for (days)"
+          label={t("Keep stored responses for (days)")}
           placeholder="30"
           disabled={!owner}
-          hint="Leave empty for the default of 30 days; 0 stores nothing."
+          hint={t("Leave empty for the default of 30 days; 0 stores nothing.")}
           value={days}
           onText={setDays}
         />
         <div>
-          <span className="label">Organization ID</span>
+          <span className="label">{t("Organization ID")}</span>
           <div className="flex items-center gap-2 text-xs">
             <span className="font-mono">{organization.id}</span>
-            <CopyButton text={organization.id} label="Copy organization id" bare />
+            <CopyButton text={organization.id} label={t("Copy organization id")} bare />
           </div>
         </div>
-        {write.isSuccess ? <Notice tone="good">Saved.</Notice> : null}
+        {write.isSuccess ? <Notice tone="good">{t("Saved.")}</Notice> : null}
       </Form>
     </Panel>
   )
@@ -110,16 +111,20 @@ function ResourcesPanel(): ReactNode {
     queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
   })
   return (
-    <Panel title="Limits and resources">
-      <Loaded query={query} what="resources">
+    <Panel title={t("Limits and resources")}>
+      <Loaded query={query} label={t("Loading resources")}>
         {({ regions, rate_limit, counts }) => (
           <dl className="number grid grid-cols-2 gap-3 text-sm">
-            <Figure look="plain" name="Requests per minute" value={count(rate_limit.requests_per_minute)} />
-            <Figure look="plain" name="Burst" value={count(rate_limit.burst)} />
-            <Figure look="plain" name="Available models" value={count(counts.models)} />
-            <Figure look="plain" name="API keys" value={count(counts.api_keys)} />
-            <Figure look="plain" name="Members" value={count(counts.members)} />
-            <Figure look="plain" name="Regions" value={regions.map(({ id }) => id).join(", ")} />
+            <Figure
+              look="plain"
+              name={t("Requests per minute")}
+              value={count(rate_limit.requests_per_minute)}
+            />
+            <Figure look="plain" name={t("Burst")} value={count(rate_limit.burst)} />
+            <Figure look="plain" name={t("Available models")} value={count(counts.models)} />
+            <Figure look="plain" name={t("API keys")} value={count(counts.api_keys)} />
+            <Figure look="plain" name={t("Members")} value={count(counts.members)} />
+            <Figure look="plain" name={t("Regions")} value={regions.map(({ id }) => id).join(", ")} />
           </dl>
         )}
       </Loaded>
@@ -143,12 +148,12 @@ function PasswordPanel(): ReactNode {
     },
   )
   return (
-    <Panel title="Your password">
+    <Panel title={t("Your password")}>
       <Form
         write={write}
         footer={
           <Button type="submit" className="self-start" busy={write.isPending}>
-            Set password
+            {t("Set password")}
           </Button>
         }
       >
@@ -156,7 +161,7 @@ function PasswordPanel(): ReactNode {
         <input type="text" autoComplete="username" value={session?.user.email ?? ""} readOnly hidden />
         {session?.has_password ? (
           <TextField
-            label="Current password"
+            label={t("Current password")}
             type="password"
             autoComplete="current-password"
             required
@@ -165,20 +170,22 @@ function PasswordPanel(): ReactNode {
           />
         ) : (
           <p className="text-soft text-sm">
-            You signed in with a one-time link. Set a password to sign in again later.
+            {t("You signed in with a one-time link. Set a password to sign in again later.")}
           </p>
         )}
         <TextField
-          label="New password"
+          label={t("New password")}
           type="password"
           autoComplete="new-password"
           required
           minLength={passwordCharactersMin}
-          hint={`At least ${passwordCharactersMin} characters. Your other sessions are signed out.`}
+          hint={t("At least {passwordCharactersMin} characters. Your other sessions are signed out.", {
+            passwordCharactersMin,
+          })}
           value={next}
           onChange={(event) => setNext(event.target.value)}
         />
-        {write.isSuccess ? <Notice tone="good">Your password is set.</Notice> : null}
+        {write.isSuccess ? <Notice tone="good">{t("Your password is set.")}</Notice> : null}
       </Form>
     </Panel>
   )
@@ -187,13 +194,13 @@ function PasswordPanel(): ReactNode {
 function AppearancePanel(): ReactNode {
   const theme = useTheme()
   return (
-    <Panel title="Appearance">
+    <Panel title={t("Appearance")}>
       <Segments
-        label="Theme"
+        label={t("Theme")}
         value={theme}
         options={themes.map((value) => ({
           value,
-          label: { system: "System", light: "Light", dark: "Dark" }[value],
+          label: { system: t("System"), light: t("Light"), dark: t("Dark") }[value],
         }))}
         onChange={chooseTheme}
       />

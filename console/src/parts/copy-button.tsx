@@ -2,12 +2,13 @@
 import { type ReactNode, useState } from "react"
 import { Button } from "./button.tsx"
 import { Dialog } from "./dialog.tsx"
+import { t } from "../i18n/translate.ts"
 
 const copiedShownMs = 1_600
 
 export function CopyButton({
   text,
-  label = "Copy",
+  label = t("Copy"),
   small = true,
   bare = false,
 }: {
@@ -27,7 +28,7 @@ export function CopyButton({
         aria-label={bare ? label : undefined}
         title={label}
       >
-        {bare ? undefined : copied ? "Copied" : label}
+        {bare ? undefined : copied ? t("Copied") : label}
       </Button>
       {byHand}
     </>
@@ -59,19 +60,19 @@ const charactersPerRow = 44
 
 function ByHand({ text, onClose }: { text: string; onClose: () => void }): ReactNode {
   return (
-    <Dialog title="Copy by hand" onClose={onClose}>
+    <Dialog title={t("Copy by hand")} onClose={onClose}>
       <div className="flex flex-col gap-4 text-sm">
-        <p>The browser did not allow this page to copy. Copy the selected text yourself.</p>
+        <p>{t("The browser did not allow this page to copy. Copy the selected text yourself.")}</p>
         <textarea
           readOnly
-          aria-label="Text to copy"
+          aria-label={t("Text to copy")}
           rows={Math.min(rowsMax, text.split("\n").length + Math.ceil(text.length / charactersPerRow))}
           className="control font-mono !text-xs break-all"
           value={text}
           onFocus={(event) => event.target.select()}
         />
         <Button kind="loud" className="self-end" onClick={onClose}>
-          Done
+          {t("Done")}
         </Button>
       </div>
     </Dialog>

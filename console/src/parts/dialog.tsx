@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import { useWrite } from "../api.ts"
 import { Button } from "./button.tsx"
 import { Form, type FormWrite } from "./form.tsx"
+import { t } from "../i18n/translate.ts"
 
 /** When a dialog asks before Escape or its cross closes it, and with which words. */
 export interface CloseGuard {
@@ -15,9 +16,9 @@ export interface CloseGuard {
 
 const unsaved: CloseGuard = {
   when: "changed",
-  question: "Close without saving? What you entered is lost.",
-  stay: "Keep editing",
-  leave: "Discard",
+  question: t("Close without saving? What you entered is lost."),
+  stay: t("Keep editing"),
+  leave: t("Discard"),
 }
 
 export function Dialog({
@@ -77,7 +78,7 @@ export function Dialog({
         <h2 id={id} className="text-base font-semibold">
           {title}
         </h2>
-        {closable ? <Button kind="bare" small icon="cross" aria-label="Close" onClick={leave} /> : null}
+        {closable ? <Button kind="bare" small icon="cross" aria-label={t("Close")} onClick={leave} /> : null}
       </div>
       <div className="px-5 pt-3 pb-5">{children}</div>
       {asking && guard ? (
@@ -141,7 +142,7 @@ export function FormDialog({
         ready={ready}
         footer={
           <div className="bg-panel sticky bottom-0 -mx-5 -mt-2 -mb-5 flex justify-end gap-2 rounded-b-xl px-5 pt-2 pb-5">
-            <Button onClick={onClose}>Cancel</Button>
+            <Button onClick={onClose}>{t("Cancel")}</Button>
             <Button type="submit" kind={danger ? "bad" : "loud"} busy={write.isPending}>
               {submit}
             </Button>

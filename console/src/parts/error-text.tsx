@@ -2,7 +2,7 @@
 import { Link, useParams } from "@tanstack/react-router"
 import { type ReactNode, useEffect, useState } from "react"
 import { ClientError, sentenceOf } from "../api.ts"
-import { plural } from "./format.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function ErrorText({ error }: { error: unknown }): ReactNode {
   const { orgId } = useParams({ strict: false })
@@ -12,7 +12,7 @@ export function ErrorText({ error }: { error: unknown }): ReactNode {
       <>
         {sentenceOf(error)}.{" "}
         <Link to="/o/$orgId/billing" params={{ orgId }} className="font-medium underline">
-          Open Billing
+          {t("Open Billing")}
         </Link>
       </>
     )
@@ -31,7 +31,15 @@ function TooMany({ waitMs }: { waitMs: number }): ReactNode {
     const timer = setInterval(() => setSeconds((left) => left - 1), secondMs)
     return () => clearInterval(timer)
   }, [waiting])
-  if (!waiting) return "Too many requests. You can try again now."
+  if (!waiting) return t("Too many requests. You can try again now.")
   // Read out once, not every second.
-  return <span aria-live="off">Too many requests. Try again in {plural(seconds, "second")}.</span>
+  return (
+    <span aria-live="off">
+      {tn(
+        seconds,
+        "Too many requests. Try again in {count} second.",
+        "Too many requests. Try again in {count} seconds.",
+      )}
+    </span>
+  )
 }

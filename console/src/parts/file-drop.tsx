@@ -2,6 +2,7 @@
 import { type ReactNode, useRef, useState } from "react"
 import { Button } from "./button.tsx"
 import { Icon } from "./icon.tsx"
+import { t } from "../i18n/translate.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -31,7 +32,10 @@ export function FileDrop({
   const picker = useRef<HTMLInputElement>(null)
   const read = async (file: File | undefined): Promise<void> => {
     if (!file || disabled) return
-    if (file.size > bytesMax) return onError(`${file.name} is larger than ${bytesMax / mebibyte} MiB.`)
+    if (file.size > bytesMax)
+      return onError(
+        t("{name} is larger than {bytesMax} MiB.", { name: file.name, bytesMax: bytesMax / mebibyte }),
+      )
     onFile(file.name, new Uint8Array(await file.arrayBuffer()))
   }
   return (
@@ -65,7 +69,7 @@ export function FileDrop({
         }}
       />
       <Button disabled={disabled} onClick={() => picker.current?.click()}>
-        {name ? "Choose another file" : "Choose a file"}
+        {name ? t("Choose another file") : t("Choose a file")}
       </Button>
       {children}
     </div>

@@ -10,7 +10,6 @@ import {
   moment,
   month,
   percent,
-  plural,
   probability,
   smallDollars,
 } from "./format.ts"
@@ -30,19 +29,6 @@ test.each([
 test("a probability is never impossible and never certain", () => {
   expect([probability(0), probability(1)]).toEqual(["<0.1%", ">99.9%"])
   expect(probability(0.271)).toBe("27.1%")
-})
-
-test.each([
-  [0, "0 rows"],
-  [1, "1 row"],
-  [2, "2 rows"],
-  [1200, "1,200 rows"],
-])("%d has its plural", (value, text) => {
-  expect(plural(value, "row")).toBe(text)
-})
-
-test("a plural that is another word is given", () => {
-  expect([plural(1, "query", "queries"), plural(2, "query", "queries")]).toEqual(["1 query", "2 queries"])
 })
 
 test("a time has 24 hours and a zone", () => {
@@ -85,7 +71,7 @@ test("counts, costs, durations and distances read in short", () => {
 test("nothing else in the console formats numbers or times by itself", () => {
   const root = join(import.meta.dirname, "..")
   const strays = readdirSync(root, { recursive: true, encoding: "utf8" })
-    .filter((file) => /\.tsx?$/.test(file) && !/format(?:\.test)?\.ts$/.test(file))
+    .filter((file) => /\.tsx?$/.test(file) && !/(?:format|translate|messages)(?:\.test)?\.ts$/.test(file))
     .filter((file) =>
       /\bIntl\.|\.toLocale(?:Time|Date)?String\(/.test(readFileSync(join(root, file), "utf8")),
     )

@@ -1,26 +1,54 @@
 /** How numbers, money, times and plurals read in the console; nothing else in it formats them. */
+import { count, language, t } from "../i18n/translate.ts"
 
-const percentage = new Intl.NumberFormat("en", {
+export { count }
+
+const percentage = new Intl.NumberFormat(language, {
   style: "percent",
   minimumFractionDigits: 1,
   maximumFractionDigits: 1,
 })
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 })
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
-const dollars = new Intl.NumberFormat("en", { style: "currency", currency: "USD" })
-const languages = new Intl.DisplayNames("en", { type: "language" })
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
+const compact = new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 })
+const dollars = new Intl.NumberFormat(language, { style: "currency", currency: "USD" })
+const dollarsWith = (digits: number): Intl.NumberFormat =>
+  new Intl.NumberFormat(language, {
+    style: "currency",
+    currency: "USD",
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
+const exactAmount = new Intl.NumberFormat(language, {
+  style: "currency",
+  currency: "USD",
+  minimumFractionDigits: 0,
+  maximumFractionDigits: 15,
+})
+const languages = new Intl.DisplayNames(language, { type: "language" })
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" })
+
+// American English puts a comma before the "and".
+const lists = new Intl.ListFormat(language === "en" ? "en-GB" : language, { type: "conjunction" })
+
+const choices = new Intl.ListFormat(language === "en" ? "en-GB" : language, { type: "disjunction" })
 
 const date = { year: "numeric", month: "short", day: "numeric" } as const
 const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const
-const dateTime = new Intl.DateTimeFormat("en", { ...date, ...clock, timeZoneName: "short" })
-const dateOnly = new Intl.DateTimeFormat("en", date)
+const dateTime = new Intl.DateTimeFormat(language, { ...date, ...clock, timeZoneName: "short" })
+const dateOnly = new Intl.DateTimeFormat(language, date)
 /** A date without a time is the same day everywhere. */
-const dateOfCalendar = new Intl.DateTimeFormat("en", { ...date, timeZone: "UTC" })
-const monthOfCalendar = new Intl.DateTimeFormat("en", { year: "numeric", month: "long", timeZone: "UTC" })
-const axisDay = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
-const axisClock = new Intl.DateTimeFormat("en", clock)
-const axisSeconds = new Intl.DateTimeFormat("en", { ...clock, second: "2-digit" })
+const dateOfCalendar = new Intl.DateTimeFormat(language, { ...date, timeZone: "UTC" })
+const monthOfCalendar = new Intl.DateTimeFormat(language, { year: "numeric", month: "long", timeZone: "UTC" })
+const axisDay = new Intl.DateTimeFormat(language, { month: "short", day: "numeric" })
+const axisClock = new Intl.DateTimeFormat(language, clock)
+const seconds = { ...clock, second: "2-digit" } as const
+const axisSeconds = new Intl.DateTimeFormat(language, seconds)
+const daySeconds = new Intl.DateTimeFormat(language, { month: "short", day: "numeric", ...seconds })
+const exactTime = new Intl.DateTimeFormat(language, {
+  ...date,
+  ...seconds,
+  fractionalSecondDigits: 3,
+  timeZoneName: "short",
+})
 
 /** Half of the last digit that is shown: what is nearer to 0 or 1 would read as impossible or certain. */
 const percentEdge = 0.0005
@@ -30,8 +58,8 @@ export const languageName = (code: string): string => languages.of(code) ?? code
 
 /** A share of a whole. Only nothing is 0.0% and only everything is 100.0%. */
 export function percent(share: number): string {
-  if (share > 0 && share < percentEdge) return "<0.1%"
-  if (share < 1 && share >= 1 - percentEdge) return ">99.9%"
+  if (share > 0 && share < percentEdge) return `<${percentage.format(0.001)}`
+  if (share < 1 && share >= 1 - percentEdge) return `>${percentage.format(0.999)}`
   return percentage.format(share)
 }
 
@@ -40,36 +68,39 @@ export function probability(value: number): string {
   return percent(Math.min(Math.max(value, Number.MIN_VALUE), 1 - Number.EPSILON))
 }
 
-export const count = (value: number): string => whole.format(value)
 export const shortCount = (value: number): string => compact.format(value)
-export const decimal = (value: number, digits: number): string => value.toFixed(digits)
-
-/** "1 row", "2 rows"; the plural is given where it is not the word with an s. */
-export function plural(value: number, one: string, many = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : many}`
-}
+export const decimal = (value: number, digits: number): string =>
+  new Intl.NumberFormat(language, {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    useGrouping: false,
+  }).format(value)
 
 export const cents = (value: number): string => dollars.format(value / 100)
 
 /** Costs of single requests are far below a cent: two digits that mean something, never exponents. */
 export function smallDollars(usd: number): string {
-  if (usd === 0) return "$0"
+  if (usd === 0) return dollarsWith(0).format(0)
   if (usd >= 0.01) return dollars.format(usd)
-  return `$${usd.toFixed(Math.min(12, 1 - Math.floor(Math.log10(usd))))}`
+  return dollarsWith(Math.min(12, 1 - Math.floor(Math.log10(usd)))).format(usd)
 }
+
+/** With every digit that it has. */
+export const exactDollars = (usd: number | string): string => exactAmount.format(Number(usd))
+
+/** Of amounts that stand below each other. */
+export const dollarsTo = (usd: number, digits: number): string => dollarsWith(digits).format(usd)
 
 /** Date and 24-hour time with the zone in which they are meant. */
 export const moment = (at: string | number): string => dateTime.format(new Date(at))
 
 /** To the millisecond, for one event. */
-export const instant = (at: number): string =>
-  `${axisDay.format(new Date(at))}, ${new Date(at).getFullYear()}, ${axisSeconds.format(new Date(at))}.${String(at % 1000).padStart(3, "0")} ${zone()}`
+export const instant = (at: number): string => exactTime.format(new Date(at))
 
 /** For rows of one log: the time to the second, with the day where it is not today. */
 export function clockTime(at: number, nowMs: number = Date.now()): string {
   const isToday = new Date(at).toDateString() === new Date(nowMs).toDateString()
-  const time = axisSeconds.format(new Date(at))
-  return isToday ? time : `${axisDay.format(new Date(at))}, ${time}`
+  return (isToday ? axisSeconds : daySeconds).format(new Date(at))
 }
 
 export function day(at: string | number): string {
@@ -83,7 +114,7 @@ export const month = (at: string): string => monthOfCalendar.format(new Date(at)
 /** The zone in which times are shown, for charts that name it once. */
 export function zone(): string {
   const parts = dateTime.formatToParts(new Date())
-  return parts.find(({ type }) => type === "timeZoneName")?.value ?? "local time"
+  return parts.find(({ type }) => type === "timeZoneName")?.value ?? t("local time")
 }
 
 export const onAxis = {
@@ -93,8 +124,10 @@ export const onAxis = {
 }
 
 export function milliseconds(value: number): string {
-  if (value < 1000) return `${Math.round(value)} ms`
-  return value < 60_000 ? `${(value / 1000).toFixed(1)} s` : `${(value / 60_000).toFixed(1)} min`
+  if (value < 1000) return t("{value} ms", { value: decimal(value, 0) })
+  return value < 60_000
+    ? t("{value} s", { value: decimal(value / 1000, 1) })
+    : t("{value} min", { value: decimal(value / 60_000, 1) })
 }
 
 const units = [
@@ -109,12 +142,18 @@ export function ago(at: string | number, nowMs: number = Date.now()): string {
   const distance = new Date(at).getTime() - nowMs
   for (const [unit, unitMs] of units)
     if (Math.abs(distance) >= unitMs) return relative.format(Math.trunc(distance / unitMs), unit)
-  return "just now"
+  return t("just now")
 }
 
-/** “Signing secret” becomes small, “API key” does not. */
+/** "a, b and c". */
+export const listWords = (items: readonly string[]): string => lists.format(items)
+
+/** "a, b or c". */
+export const orWords = (items: readonly string[]): string => choices.format(items)
+
+/** “Signing secret” becomes small, “API key” does not, and no noun does in German. */
 export const withinSentence = (label: string): string =>
-  /^[A-Z][a-z]/.test(label) ? label.slice(0, 1).toLowerCase() + label.slice(1) : label
+  language !== "de" && /^\p{Lu}\p{Ll}/u.test(label) ? label.slice(0, 1).toLowerCase() + label.slice(1) : label
 
 /** Refusals of the server end without a full stop; before another sentence they need one. */
 export const asSentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)

@@ -3,6 +3,7 @@ import * as Radix from "@radix-ui/react-dropdown-menu"
 import { type ReactNode, useCallback, useState } from "react"
 import { Button } from "./button.tsx"
 import { Icon, type IconName } from "./icon.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function Menu({
   trigger,
@@ -45,7 +46,7 @@ export function Menu({
 /** The menu at the end of a row or in the corner of a card. */
 export function ActionsMenu({ of, children }: { of: string; children: ReactNode }): ReactNode {
   return (
-    <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${of}`} />}>
+    <Menu trigger={<Button kind="bare" small icon="dots" aria-label={t("Actions for {of}", { of })} />}>
       {children}
     </Menu>
   )

@@ -2,6 +2,7 @@
 import { type QueryKey, useInfiniteQuery } from "@tanstack/react-query"
 import type { ReactNode } from "react"
 import { Button } from "./button.tsx"
+import { t } from "../i18n/translate.ts"
 
 interface PageOf<Item> {
   readonly data: Item[]
@@ -41,7 +42,7 @@ export function MoreButton({
       busy={query.isFetchingNextPage}
       onClick={() => void query.fetchNextPage()}
     >
-      Show more
+      {t("Show more")}
     </Button>
   )
 }

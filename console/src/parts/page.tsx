@@ -3,6 +3,7 @@ import { type ReactNode, useEffect } from "react"
 import { Button, Spinner } from "./button.tsx"
 import { ErrorText } from "./error-text.tsx"
 import { Icon, type IconName } from "./icon.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function Page({
   title,
@@ -133,10 +134,11 @@ export function Empty({
   )
 }
 
-export function Loading({ what }: { what: string }): ReactNode {
+/** "Loading keys", say. */
+export function Loading({ label }: { label: string }): ReactNode {
   return (
     <div role="status" className="text-soft flex items-center justify-center gap-2 py-10 text-sm">
-      <Spinner /> Loading {what}
+      <Spinner /> {label}
     </div>
   )
 }
@@ -151,21 +153,22 @@ interface Asked<T> {
 /** What a query shows while it waits, when it fails, and when it has answered. */
 export function Loaded<T>({
   query,
-  what,
+  label,
   children,
 }: {
   query: Asked<T>
-  what: string
+  /** Of the time before there is anything: "Loading keys". */
+  label: string
   children: (data: T) => ReactNode
 }): ReactNode {
   if (query.data !== undefined) return children(query.data)
-  if (query.isPending) return <Loading what={what} />
+  if (query.isPending) return <Loading label={label} />
   return (
     <Notice
       tone="bad"
       action={
         <Button small onClick={() => void query.refetch()}>
-          Try again
+          {t("Try again")}
         </Button>
       }
     >

@@ -1,6 +1,7 @@
 /** Passkeys in this browser: what it is asked for, and what the API takes of its answers. */
 import { type Assertion, passkeyAlgorithms } from "../../../src/contract/platform/passkeys.ts"
 import { api } from "../api.ts"
+import { t } from "../i18n/translate.ts"
 
 export const hasPasskeys = (): boolean => "PublicKeyCredential" in globalThis
 
@@ -26,7 +27,7 @@ export async function createPasskey(current_password: string | null): Promise<Ne
   if (!(made?.response instanceof AuthenticatorAttestationResponse)) return null
   const { response } = made
   const key = response.getPublicKey()
-  if (!key) throw new Error("This device makes no passkey that Umpire can read. Try another one.")
+  if (!key) throw new Error(t("This device makes no passkey that Umpire can read. Try another one."))
   return {
     client_data: encode(response.clientDataJSON),
     authenticator_data: encode(response.getAuthenticatorData()),
@@ -62,7 +63,7 @@ async function asked(asking: Promise<Credential | null>): Promise<PublicKeyCrede
     if (!(error instanceof DOMException)) throw error
     if (error.name === "NotAllowedError" || error.name === "AbortError") return null
     if (error.name === "InvalidStateError")
-      throw new Error("This device has a passkey of yours already.", { cause: error })
+      throw new Error(t("This device has a passkey of yours already."), { cause: error })
     throw error
   }
 }

@@ -23,12 +23,12 @@ export function ProgressBar({
       className="bg-sunken flex h-2 overflow-hidden rounded-full"
     >
       <div
-        className={`bg-bar h-full transition-[width] ${failed > 0 ? "" : "rounded-r-full"}`}
+        className={`bg-bar h-full transition-[width] ${failed > 0 ? "" : "rounded-e-full"}`}
         style={{ width: `${((value - failed) / max) * 100}%` }}
       />
       {failed > 0 ? (
         <div
-          className="bg-bad h-full min-w-1 rounded-r-full transition-[width]"
+          className="bg-bad h-full min-w-1 rounded-e-full transition-[width]"
           style={{ width: `${(failed / max) * 100}%` }}
         />
       ) : null}

@@ -11,7 +11,7 @@ const refused = (body: object): string[] => {
 
 test.each([
   [{ rate_limit: { requests_per_minute: 5, burst: 0 } }, "Burst: at least 1 is needed"],
-  [{ tokens_per_minute: 1e10 }, "Tokens per minute: at most 1000000000 are needed"],
+  [{ tokens_per_minute: 1e10 }, "Tokens per minute: at most 1,000,000,000 are needed"],
   [{ name: "" }, "Name: cannot be empty"],
   [{ name: "x".repeat(201) }, "Name: at most 200 characters are needed"],
   [{ allowed_models: [] }, "Allowed models: cannot be empty"],

@@ -1,4 +1,5 @@
 /** What the API refused of a form's fields, in words: the names that it gives fields are for programs. */
+import { t, tn } from "../i18n/translate.ts"
 
 interface Problem {
   readonly path: string
@@ -30,13 +31,26 @@ function messageWords(message: string): string {
     /^Too (small|big): expected (\w+) .*?([<>]=?)\s*(-?[\d.]+)/.exec(message) ?? []
   if (size !== undefined && what !== undefined && limit !== undefined) {
     const isEmpty = size === "small" && limit === "1" && what !== "number" && what !== "int"
-    if (isEmpty) return "cannot be empty"
-    const unit = { string: " characters", array: " entries" }[what] ?? ""
-    const bound =
-      { ">=": "at least ", ">": "more than ", "<=": "at most ", "<": "less than " }[sign ?? ""] ?? ""
-    return `${bound}${limit}${unit} ${limit === "1" ? "is" : "are"} needed`
+    if (isEmpty) return t("cannot be empty")
+    return boundWords(sign ?? "", Number(limit), what)
   }
-  if (message === "missing") return "is needed"
-  if (message.startsWith("Invalid")) return "is not valid"
+  if (message === "missing") return t("is needed")
+  if (message.startsWith("Invalid")) return t("is not valid")
   return message
+}
+
+/** "at least 8 characters are needed". */
+function boundWords(sign: string, limit: number, what: string): string {
+  if (what === "string")
+    return sign.startsWith(">")
+      ? tn(limit, "at least {count} character is needed", "at least {count} characters are needed")
+      : tn(limit, "at most {count} character is needed", "at most {count} characters are needed")
+  if (what === "array")
+    return sign.startsWith(">")
+      ? tn(limit, "at least {count} entry is needed", "at least {count} entries are needed")
+      : tn(limit, "at most {count} entry is needed", "at most {count} entries are needed")
+  if (sign === ">=") return tn(limit, "at least {count} is needed", "at least {count} are needed")
+  if (sign === ">") return tn(limit, "more than {count} is needed", "more than {count} are needed")
+  if (sign === "<=") return tn(limit, "at most {count} is needed", "at most {count} are needed")
+  return tn(limit, "less than {count} is needed", "less than {count} are needed")
 }

@@ -2,6 +2,7 @@
 import { type DragEvent, type KeyboardEvent, type ReactNode, useState } from "react"
 import { flushSync } from "react-dom"
 import { Icon } from "./icon.tsx"
+import { t } from "../i18n/translate.ts"
 
 const steps: Partial<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1 }
 
@@ -24,7 +25,7 @@ export function useReorder(count: number, onMove: (from: number, to: number) => 
     const element = event.currentTarget
     flushSync(() => {
       onMove(index, to)
-      setSaid(`Moved to place ${to + 1} of ${count}.`)
+      setSaid(t("Moved to place {to} of {number}.", { to: to + 1, number: count }))
     })
     // Browsers take the focus from an element that changes its place.
     element.focus()
@@ -68,14 +69,14 @@ export function useReorder(count: number, onMove: (from: number, to: number) => 
 }
 
 /** Not a button element: Firefox drags none. */
-export function Handle({ what, drag }: { what: string; drag: ReturnType<Reorder["handle"]> }): ReactNode {
+export function Handle({ label, drag }: { label: string; drag: ReturnType<Reorder["handle"]> }): ReactNode {
   return (
     <span
       {...drag}
       role="button"
       tabIndex={0}
-      aria-label={`Move ${what}`}
-      title="Drag, or press the arrow keys"
+      aria-label={label}
+      title={t("Drag, or press the arrow keys")}
       className="text-soft hover:bg-sunken hover:text-ink grid size-6 shrink-0 cursor-grab place-items-center rounded-md active:cursor-grabbing"
     >
       <Icon name="grip" className="size-3.5" />

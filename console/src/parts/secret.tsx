@@ -5,19 +5,20 @@ import { CopyButton } from "./copy-button.tsx"
 import { type CloseGuard, Dialog } from "./dialog.tsx"
 import { withinSentence } from "./format.ts"
 import { Notice } from "./page.tsx"
+import { t } from "../i18n/translate.ts"
 
 const shownOnce: CloseGuard = {
   when: "always",
-  question: "Close it? It cannot be shown again.",
-  stay: "Keep it open",
-  leave: "Close anyway",
+  question: t("Close it? It cannot be shown again."),
+  stay: t("Keep it open"),
+  leave: t("Close anyway"),
 }
 
 export function SecretDialog({
   title,
   label,
   secret,
-  kept = "Umpire stores a hash of it, not the secret.",
+  kept = t("Umpire stores a hash of it, not the secret."),
   children,
   onClose,
 }: {
@@ -34,19 +35,23 @@ export function SecretDialog({
       <div className="flex flex-col gap-4">
         <Notice tone="warn">
           {secret
-            ? `Copy it now: it is shown only once. ${kept}`
-            : "The response with the secret was lost, and it is shown only once. Rotate it, or send a new link, to get another."}
+            ? `${t("Copy it now: it is shown only once.")} ${kept}`
+            : t(
+                "The response with the secret was lost, and it is shown only once. Rotate it, or send a new link, to get another.",
+              )}
         </Notice>
         <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
           <code aria-label={label} className="min-w-0 flex-1 font-mono text-xs break-all select-all">
-            {secret ?? "Not shown again"}
+            {secret ?? t("Not shown again")}
           </code>
-          {secret ? <CopyButton text={secret} label={`Copy ${withinSentence(label)}`} /> : null}
+          {secret ? (
+            <CopyButton text={secret} label={t("Copy {name}", { name: withinSentence(label) })} />
+          ) : null}
         </div>
         {children}
         <div className="flex justify-end">
           <Button kind="loud" onClick={onClose}>
-            I have copied it
+            {t("I have copied it")}
           </Button>
         </div>
       </div>

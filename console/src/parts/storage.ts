@@ -8,8 +8,9 @@ export interface BrowserStorage {
 }
 
 const prefix = "umpire."
-/** The choice of colors belongs to the browser; saved views hold filters and wait for the next sign-in of their user. */
-const isKeptAtSignOut = (key: string): boolean => key === "umpire.theme" || key.endsWith(".views")
+/** Colors and language belong to the browser; saved views hold filters and wait for the next sign-in of their user. */
+const isKeptAtSignOut = (key: string): boolean =>
+  key === "umpire.theme" || key === "umpire.language" || key.endsWith(".views")
 
 /** Ends at sign-out: an answer that comes later must not be kept again. */
 let session = {}

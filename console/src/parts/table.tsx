@@ -1,5 +1,6 @@
 /** A table that becomes a list of cards on a phone. */
 import type { MouseEvent, ReactNode } from "react"
+import { t } from "../i18n/translate.ts"
 
 interface Column<Row> {
   readonly name: string
@@ -15,7 +16,7 @@ interface Column<Row> {
 
 /** The last column: a menu for those who may change the row. */
 export const actionsColumn = <Row,>(allowed: boolean, menu: (row: Row) => ReactNode): Column<Row> => ({
-  name: "Actions",
+  name: t("Actions"),
   quiet: true,
   align: "right",
   cell: (row) => (allowed ? menu(row) : null),
@@ -51,7 +52,7 @@ export function Table<Row>({
               <th
                 key={column.name}
                 scope="col"
-                className={`text-soft px-3 md:first:pl-4 md:last:pr-4 py-2.5 text-xs font-medium whitespace-nowrap ${column.align === "right" ? "text-right" : "text-left"}`}
+                className={`text-soft px-3 md:first:ps-4 md:last:pe-4 py-2.5 text-xs font-medium whitespace-nowrap ${column.align === "right" ? "text-end" : "text-start"}`}
               >
                 {column.quiet ? <span className="sr-only">{column.name}</span> : column.name}
               </th>
@@ -72,7 +73,7 @@ export function Table<Row>({
               {columns.map((column, index) => (
                 <td
                   key={column.name}
-                  className={`py-2.5 align-middle px-3 md:first:pl-4 md:last:pr-4 max-md:flex ${column.long ? "max-md:flex-col max-md:gap-1" : "max-md:items-baseline max-md:justify-between max-md:gap-4"} max-md:px-0 max-md:py-1 ${column.wide ? "max-md:hidden" : ""} ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:right-3" : ""}`}
+                  className={`py-2.5 align-middle px-3 md:first:ps-4 md:last:pe-4 max-md:flex ${column.long ? "max-md:flex-col max-md:gap-1" : "max-md:items-baseline max-md:justify-between max-md:gap-4"} max-md:px-0 max-md:py-1 ${column.wide ? "max-md:hidden" : ""} ${column.align === "right" ? "text-end" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:end-3" : ""}`}
                 >
                   {column.quiet || index === 0 || compact ? null : (
                     <span className="text-soft shrink-0 text-xs md:hidden" aria-hidden="true">
@@ -98,8 +99,8 @@ export function Table<Row>({
 const wholeWords = "md:max-w-sm md:wrap-break-word"
 
 function phoneAlign(index: number, compact: boolean): string {
-  if (compact) return index % 2 === 0 ? "" : "max-md:ml-auto max-md:text-right"
-  return index === 0 ? "max-md:pr-8" : "max-md:text-right"
+  if (compact) return index % 2 === 0 ? "" : "max-md:ms-auto max-md:text-end"
+  return index === 0 ? "max-md:pe-8" : "max-md:text-end"
 }
 
 const scrollTo = (row: HTMLElement | null): void => row?.scrollIntoView({ block: "nearest" })

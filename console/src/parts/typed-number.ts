@@ -1,5 +1,6 @@
 /** Numbers as people type them: one decimal separator, a point or a comma; what can be read in two ways is refused. */
 import { cents, count, percent } from "./format.ts"
+import { t } from "../i18n/translate.ts"
 
 interface Kind {
   /** By how much a number in the form is larger than the same in the API, as a power of ten. */
@@ -16,19 +17,19 @@ const percentageDecimals = 13
 
 /** Amounts are cents in the API, and percentages shares of 1. */
 export const numberKinds = {
-  amount: { shift: -2, decimalsMax: 2, words: cents, wanted: "An amount is needed, such as 12.50." },
+  amount: { shift: -2, decimalsMax: 2, words: cents, wanted: t("An amount is needed, such as 12.50.") },
   percentage: {
     shift: 2,
     decimalsMax: percentageDecimals,
     words: percent,
-    wanted: "A number is needed, such as 12.5.",
+    wanted: t("A number is needed, such as 12.5."),
   },
-  whole: { shift: 0, decimalsMax: 0, words: count, wanted: "A whole number is needed." },
+  whole: { shift: 0, decimalsMax: 0, words: count, wanted: t("A whole number is needed.") },
   number: {
     shift: 0,
     decimalsMax: plainDecimals,
     words: String,
-    wanted: "A number is needed, such as 12.5.",
+    wanted: t("A number is needed, such as 12.5."),
   },
 } as const satisfies Record<string, Kind>
 export type NumberKind = keyof typeof numberKinds
@@ -62,11 +63,15 @@ export function readNumber(text: string, kind: NumberKind, bounds: NumberBounds 
   const [, whole, separator = "", decimals = ""] = /^(\d+)(?:([.,])(\d+))?$/.exec(typed) ?? []
   if (whole === undefined || whole.length > digitsMax) {
     const isGrouped = /^\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?$/.test(typed)
-    return wrong(isGrouped ? "Leave out the separators of thousands." : wanted)
+    return wrong(isGrouped ? t("Leave out the separators of thousands.") : wanted)
   }
   if (isAmbiguous({ kind, whole, separator, decimals }))
     return wrong(
-      `“${typed}” can be read in two ways: write ${whole}${decimals} or ${whole}.${decimals.slice(0, 1)}.`,
+      t("“{typed}” can be read in two ways: write {one} or {other}.", {
+        typed,
+        one: `${whole}${decimals}`,
+        other: `${whole}.${decimals.slice(0, 1)}`,
+      }),
     )
   if (decimals.length > numberKinds[kind].decimalsMax) return wrong(wanted)
   const value = inUnitOfApi(whole, decimals, numberKinds[kind].shift)
@@ -99,13 +104,29 @@ function isWithin(value: number, { min, max, above, below }: NumberBounds): bool
   return (above === undefined || value > above) && (below === undefined || value < below)
 }
 
-function boundsWords({ min, max, above, below }: NumberBounds, words: (value: number) => string): string {
-  if (min !== undefined && max !== undefined) return `From ${words(min)} to ${words(max)}.`
-  const from =
-    min === undefined ? above !== undefined && `more than ${words(above)}` : `at least ${words(min)}`
-  const to = max === undefined ? below !== undefined && `less than ${words(below)}` : `at most ${words(max)}`
-  const sentence = [from, to].filter(Boolean).join(" and ")
-  return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`
+function boundsWords(bounds: NumberBounds, words: (value: number) => string): string {
+  const { min, max, above, below } = bounds
+  if (min !== undefined && max !== undefined)
+    return t("From {least} to {most}.", { least: words(min), most: words(max) })
+  const least = min ?? above
+  const most = max ?? below
+  if (least === undefined || most === undefined) return boundWords(bounds, words)
+  const values = { least: words(least), most: words(most) }
+  if (min === undefined)
+    return max === undefined
+      ? t("More than {least} and less than {most}.", values)
+      : t("More than {least} and at most {most}.", values)
+  return t("At least {least} and less than {most}.", values)
+}
+
+/** Of numbers that are bounded on one side. */
+function boundWords({ min, max, above, below }: NumberBounds, words: (value: number) => string): string {
+  if (min !== undefined) return t("At least {least}.", { least: words(min) })
+  if (above !== undefined) return t("More than {least}.", { least: words(above) })
+  if (max !== undefined) return t("At most {most}.", { most: words(max) })
+  return below === undefined
+    ? t("A number is needed, such as 12.5.")
+    : t("Less than {most}.", { most: words(below) })
 }
 
 /** The value of a field whose form cannot be sent while it has a problem. */

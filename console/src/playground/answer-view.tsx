@@ -1,7 +1,8 @@
 /** Answers as one wants to see them: one line in short, and on demand every probability with what confidence means. */
 import type { ReactNode } from "react"
-import { decimal, percent, plural, probability } from "../parts/format.ts"
+import { decimal, percent, probability } from "../parts/format.ts"
 import type { Answer, DraftOption } from "./draft.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 interface Given {
   readonly answer: Answer | null
@@ -20,7 +21,7 @@ export function verdictOf({ answer, options }: Given): Verdict {
   switch (answer.type) {
     case "predicate": {
       const share = Math.max(answer.probability, 1 - answer.probability)
-      return { word: answer.probability >= 0.5 ? "Yes" : "No", aside: probability(share), share }
+      return { word: answer.probability >= 0.5 ? t("Yes") : t("No"), aside: probability(share), share }
     }
     case "choice": {
       const share = answer.probabilities[answer.winner] ?? 0
@@ -31,7 +32,7 @@ export function verdictOf({ answer, options }: Given): Verdict {
       const mode = modeOf(answer.probabilities)
       return {
         word: options[mode]?.value ?? String(mode),
-        aside: `${decimal(answer.score, 2)} of ${top}`,
+        aside: t("{score} of {top}", { score: decimal(answer.score, 2), top }),
         share: answer.score / top,
       }
     }
@@ -46,7 +47,7 @@ export function AnswerLine({ bar, ...given }: Given & { bar: boolean }): ReactNo
       <strong dir="auto" className="truncate text-sm font-semibold">
         {word}
       </strong>
-      <span className="text-soft ml-auto shrink-0 text-xs">{aside}</span>
+      <span className="text-soft ms-auto shrink-0 text-xs">{aside}</span>
       {bar ? (
         <span
           aria-hidden="true"
@@ -81,13 +82,13 @@ export function AnswerDetails({ worth, ...given }: Given & { worth: string | nul
 }
 
 function AnswerFigures({ answer, options }: Given): ReactNode {
-  if (!answer) return <p className="text-soft text-sm">The model refused to answer.</p>
+  if (!answer) return <p className="text-soft text-sm">{t("The model refused to answer.")}</p>
   switch (answer.type) {
     case "predicate":
       return (
         <div className="flex flex-col gap-2">
-          <Bar name="yes" share={answer.probability} winner={answer.probability >= 0.5} />
-          <Bar name="no" share={1 - answer.probability} winner={answer.probability < 0.5} />
+          <Bar name={t("yes")} share={answer.probability} winner={answer.probability >= 0.5} />
+          <Bar name={t("no")} share={1 - answer.probability} winner={answer.probability < 0.5} />
         </div>
       )
     case "choice":
@@ -102,8 +103,12 @@ function AnswerFigures({ answer, options }: Given): ReactNode {
             />
           ))}
           <Confidence value={answer.confidence}>
-            how far the winner is above an even split of {plural(answer.probabilities.length, "option")} (
-            {percent(1 / answer.probabilities.length)} each). 0% is an even split, 100% is one option alone.
+            {tn(
+              answer.probabilities.length,
+              "how far the winner is above an even split of {count} option ({probabilities} each). 0% is an even split, 100% is one option alone.",
+              "how far the winner is above an even split of {count} options ({probabilities} each). 0% is an even split, 100% is one option alone.",
+              { probabilities: percent(1 / answer.probabilities.length) },
+            )}
           </Confidence>
         </div>
       )
@@ -133,8 +138,9 @@ function ScoreDetails({
         />
       ))}
       <Confidence value={answer.confidence}>
-        how closely the levels gather around the likeliest one. 0% is as wide as an even spread, 100% is one
-        level alone. The score is the mean of the levels.
+        {t(
+          "how closely the levels gather around the likeliest one. 0% is as wide as an even spread, 100% is one level alone. The score is the mean of the levels.",
+        )}
       </Confidence>
     </div>
   )
@@ -145,7 +151,8 @@ const modeOf = (probabilities: readonly number[]): number => probabilities.index
 function Confidence({ value, children }: { value: number; children: ReactNode }): ReactNode {
   return (
     <p className="text-soft number text-xs">
-      <span className="text-ink font-medium">Confidence {percent(value)}</span>: {children}
+      <span className="text-ink font-medium">{t("Confidence {value}", { value: percent(value) })}</span>:{" "}
+      {children}
     </p>
   )
 }
@@ -158,7 +165,7 @@ function Bar({ name, share, winner }: { name: string; share: number; winner: boo
       </span>
       <span
         role="meter"
-        aria-label={`Probability of ${name}`}
+        aria-label={t("Probability of {name}", { name })}
         aria-valuemin={0}
         aria-valuemax={1}
         aria-valuenow={share}
@@ -170,7 +177,7 @@ function Bar({ name, share, winner }: { name: string; share: number; winner: boo
           style={{ width: `${share * 100}%` }}
         />
       </span>
-      <span className="number text-right" aria-hidden="true">
+      <span className="number text-end" aria-hidden="true">
         {probability(share)}
       </span>
     </div>

@@ -14,6 +14,7 @@ import type { Answer, DraftQuestion } from "./draft.ts"
 import { measuresOf, worthOf } from "./measured.ts"
 import type { Outcome, Run } from "./run.ts"
 import type { AnsweredStage } from "./stages.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function AnswersPanel({
   questions,
@@ -38,14 +39,14 @@ export function AnswersPanel({
   const all = ids.every((id) => open.has(id))
   const columns = run ? answered.map(({ model }) => model) : models
   return (
-    <section className="panel" aria-label="Answers">
+    <section className="panel" aria-label={t("Answers")}>
       <header className="flex h-11 items-center justify-between gap-2 px-3">
-        <h2 className="text-sm font-semibold">Answers</h2>
+        <h2 className="text-sm font-semibold">{t("Answers")}</h2>
         {run && answered.length > 0 ? (
           <div className="flex gap-1">
-            <CopyButton bare label="Copy answers" text={answersText(run.draft.questions, answered)} />
+            <CopyButton bare label={t("Copy answers")} text={answersText(run.draft.questions, answered)} />
             <Button kind="bare" small onClick={() => setOpen(new Set(all ? [] : ids))}>
-              {all ? "Collapse all" : "Expand all"}
+              {all ? t("Collapse all") : t("Expand all")}
             </Button>
           </div>
         ) : null}
@@ -70,7 +71,7 @@ export function AnswersPanel({
       <footer
         className="border-line flex flex-col gap-2 border-t px-3 py-2.5"
         role="status"
-        aria-label="Result"
+        aria-label={t("Result")}
       >
         {run ? (
           run.outcomes.map((outcome, index) => <OutcomeView key={index} outcome={outcome} />)
@@ -78,7 +79,7 @@ export function AnswersPanel({
           <Figures answered={null} sequenceId={null} />
         )}
         {stale ? (
-          <p className="text-soft text-xs">Changed since: decide again to refresh the answers.</p>
+          <p className="text-soft text-xs">{t("Changed since: decide again to refresh the answers.")}</p>
         ) : null}
       </footer>
     </section>
@@ -105,7 +106,7 @@ const answersText = (asked: readonly DraftQuestion[], answered: readonly Answere
     .join("\n")
 
 const titleOf = ({ name, instructions }: DraftQuestion, number: number): string =>
-  name.trim() || instructions.trim() || `Question ${number}`
+  name.trim() || instructions.trim() || t("Question {number}", { number })
 
 const titleWidth = "w-[32%] shrink-0"
 const comparedColumns = "grid min-w-0 flex-1 gap-x-4 gap-y-1 sm:grid-cols-2"
@@ -115,7 +116,7 @@ function ModelNames({ models }: { models: readonly string[] }): ReactNode {
   return (
     <div className="border-line text-soft flex items-center gap-2 border-t px-3 py-1.5 text-xs">
       <span className="size-3.5 shrink-0" />
-      <span className={titleWidth}>Model</span>
+      <span className={titleWidth}>{t("Model")}</span>
       <span className={comparedColumns}>
         {models.map((model, column) => (
           <span key={column} className="text-ink truncate font-medium" title={model}>
@@ -156,13 +157,13 @@ function AnswerRow({
   const title = titleOf(question, number)
   return (
     <li>
-      <div role="group" aria-label={`Answer to question ${number}`}>
+      <div role="group" aria-label={t("Answer to question {number}", { number })}>
         <button
           type="button"
           disabled={!has}
           aria-expanded={shown}
           onClick={() => onOpen(!open)}
-          className="hover:not-disabled:bg-sunken/60 flex min-h-10 w-full cursor-pointer items-center gap-2 px-3 py-1.5 text-left disabled:cursor-default"
+          className="hover:not-disabled:bg-sunken/60 flex min-h-10 w-full cursor-pointer items-center gap-2 px-3 py-1.5 text-start disabled:cursor-default"
         >
           <Icon
             name="down"
@@ -215,7 +216,7 @@ function OutcomeView({ outcome }: { outcome: Outcome }): ReactNode {
       <ErrorText error={outcome.error} />
       {outcome.sequenceId ? (
         <span className="mt-1 block text-xs">
-          Recorded as <SequenceLink id={outcome.sequenceId} />
+          {t("Recorded as")} <SequenceLink id={outcome.sequenceId} />
         </span>
       ) : null}
     </Notice>
@@ -232,11 +233,11 @@ function Figures({
 }): ReactNode {
   const figures: readonly (readonly [string, string])[] = answered
     ? [
-        ["Tokens", count(answered.inputTokens)],
-        ["Latency", milliseconds(answered.latencyMs)],
-        ["Cost", answered.costUsd === null ? "by the second" : smallDollars(answered.costUsd)],
+        [t("Tokens"), count(answered.inputTokens)],
+        [t("Latency"), milliseconds(answered.latencyMs)],
+        [t("Cost"), answered.costUsd === null ? t("by the second") : smallDollars(answered.costUsd)],
       ]
-    : ["Tokens", "Latency", "Cost"].map((name) => [name, "–"])
+    : [t("Tokens"), t("Latency"), t("Cost")].map((name) => [name, "–"])
   return (
     <div className="text-xs">
       <dl className="number flex flex-wrap gap-x-4 gap-y-1">
@@ -251,8 +252,8 @@ function Figures({
       <p className="text-soft mt-1 flex h-4 gap-x-3">
         <span className="truncate">{answered?.model}</span>
         {sequenceId ? (
-          <span className="ml-auto shrink-0 truncate">
-            <span className="max-sm:sr-only">Recorded as </span>
+          <span className="ms-auto shrink-0 truncate">
+            <span className="max-sm:sr-only">{t("Recorded as")} </span>
             <SequenceLink id={sequenceId} />
           </span>
         ) : null}
@@ -264,14 +265,16 @@ function Figures({
 /** Who was asked how much, in order. */
 function StageList({ stages }: { stages: readonly AnsweredStage[] }): ReactNode {
   return (
-    <ol className="mt-1 flex flex-wrap gap-x-3 gap-y-1" aria-label="Stages">
+    <ol className="mt-1 flex flex-wrap gap-x-3 gap-y-1" aria-label={t("Stages")}>
       {stages.map(({ model, result, questions, tokens }, index) => (
         <li key={index} className="flex items-center gap-1">
           <Icon name="layers" className="text-soft size-3" />
           <span className="font-medium">{model}</span>
           <span className="text-soft number">
             {result === "success"
-              ? `${count(questions)} ${questions === 1 ? "question" : "questions"}, ${count(tokens)} tokens`
+              ? tn(questions, "{count} question, {tokens} tokens", "{count} questions, {tokens} tokens", {
+                  tokens: count(tokens),
+                })
               : result}
           </span>
         </li>

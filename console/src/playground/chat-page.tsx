@@ -7,7 +7,7 @@ import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { AreaField } from "../parts/field.tsx"
-import { count, decimal, milliseconds, plural } from "../parts/format.ts"
+import { count, decimal, milliseconds } from "../parts/format.ts"
 import { useHashLink } from "../parts/hash-link.ts"
 import { NumberField } from "../parts/number-field.tsx"
 import { Empty, useTitle } from "../parts/page.tsx"
@@ -18,6 +18,8 @@ import { ModelSelect } from "./model-select.tsx"
 import { firstModel } from "./models.ts"
 import { ShippedModelNotice } from "./shipped-model-notice.tsx"
 import { type ChatMessage, streamChat } from "./stream.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 interface Settings {
   readonly model: string
@@ -35,14 +37,14 @@ function whatIsWrong({ temperature, tokensMax }: Settings): string | null {
     readNumber(temperature, "number", temperatureBounds).problem,
     readNumber(tokensMax, "whole", tokensBounds).problem,
   ]
-  if (first !== null) return `Temperature: ${first}`
-  return second === null ? null : `Most tokens: ${second}`
+  if (first !== null) return t("Temperature: {first}", { first })
+  return second === null ? null : t("Most tokens: {second}", { second })
 }
 
 const defaults: Settings = { model: "", system: "", temperature: "0.7", tokensMax: "256" }
 
 export function ChatPage(): ReactNode {
-  useTitle("Chat")
+  useTitle(t("Chat"))
   const { id: orgId } = useOrganization()
   const models = useQuery(modelsQuery(orgId)).data ?? []
   const tab = useTabStorage()
@@ -67,9 +69,9 @@ export function ChatPage(): ReactNode {
   return (
     <div className="page h-[calc(100dvh-3rem)] gap-3 md:h-dvh">
       <header className="flex flex-wrap items-center gap-2">
-        <h1 className="mr-3 text-xl font-semibold tracking-tight">Chat</h1>
+        <h1 className="me-3 text-xl font-semibold tracking-tight">{t("Chat")}</h1>
         <ModelSelect
-          label="Model"
+          label={t("Model")}
           use="chat"
           models={models}
           value={model}
@@ -77,7 +79,7 @@ export function ChatPage(): ReactNode {
         />
         <span className="flex-1 max-sm:hidden" />
         <Button kind="bare" icon="plus" disabled={chat.messages.length === 0} onClick={chat.clear}>
-          New chat
+          {t("New chat")}
         </Button>
       </header>
       <ShippedModelNotice
@@ -93,15 +95,19 @@ export function ChatPage(): ReactNode {
           <span>{chat.figures}</span>
           {chat.sequenceId ? (
             <span>
-              Recorded as <SequenceLink id={chat.sequenceId} />
+              {t("Recorded as")} <SequenceLink id={chat.sequenceId} />
             </span>
           ) : null}
         </p>
       ) : null}
       {chat.cutAt ? (
         <p className="text-soft text-xs" role="status">
-          The answer was cut off at {plural(chat.cutAt, "token")}: raise <strong>Most tokens</strong> under
-          Instructions and settings for longer ones.
+          <T
+            text="The answer was cut off at {count} tokens: raise <b>Most tokens</b> under Instructions and settings for longer ones."
+            one="The answer was cut off at {count} token: raise <b>Most tokens</b> under Instructions and settings for longer ones."
+            count={chat.cutAt}
+            b={(children) => <strong>{children}</strong>}
+          />
         </p>
       ) : null}
       <Composer
@@ -161,7 +167,16 @@ function useChat(orgId: string, before: readonly ChatMessage[]) {
           const tookMs = performance.now() - startedMs
           const speed = (event.outputTokens / tookMs) * 1000
           setFigures(
-            `${plural(event.inputTokens, "token")} in, ${count(event.outputTokens)} out, ${milliseconds(tookMs)}, ${decimal(speed, 1)} tokens a second`,
+            tn(
+              event.inputTokens,
+              "{count} token in, {outputTokens} out, {tookMs}, {speed} tokens a second",
+              "{count} tokens in, {outputTokens} out, {tookMs}, {speed} tokens a second",
+              {
+                outputTokens: count(event.outputTokens),
+                tookMs: milliseconds(tookMs),
+                speed: decimal(speed, 1),
+              },
+            ),
           )
         }
       }
@@ -203,10 +218,10 @@ function SettingsForm({
 }): ReactNode {
   return (
     <details className="panel px-3 py-2">
-      <summary className="text-soft text-xs font-medium">Instructions and settings</summary>
+      <summary className="text-soft text-xs font-medium">{t("Instructions and settings")}</summary>
       <div className="grid grid-cols-1 gap-3 pt-3 sm:grid-cols-[1fr_8rem_8rem]">
         <AreaField
-          label="Instructions to the model"
+          label={t("Instructions to the model")}
           rows={2}
           dir="auto"
           value={settings.system}
@@ -215,14 +230,14 @@ function SettingsForm({
         <NumberField
           kind="number"
           bounds={temperatureBounds}
-          label="Temperature"
+          label={t("Temperature")}
           value={settings.temperature}
           onText={(temperature) => onChange({ ...settings, temperature })}
         />
         <NumberField
           kind="whole"
           bounds={tokensBounds}
-          label="Most tokens"
+          label={t("Most tokens")}
           value={settings.tokensMax}
           onText={(tokensMax) => onChange({ ...settings, tokensMax })}
         />
@@ -239,8 +254,8 @@ function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; bu
   if (messages.length === 0)
     return (
       <div className="panel grid min-h-40 flex-1 place-items-center">
-        <Empty icon="chat" title="Say something">
-          Answers appear as they are written. For typed answers with probabilities, use the playground.
+        <Empty icon="chat" title={t("Say something")}>
+          {t("Answers appear as they are written. For typed answers with probabilities, use the playground.")}
         </Empty>
       </div>
     )
@@ -248,25 +263,25 @@ function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; bu
     <div
       className="panel min-h-40 flex-1 overflow-y-auto p-4"
       role="log"
-      aria-label="Conversation"
+      aria-label={t("Conversation")}
       aria-busy={busy}
       tabIndex={0}
     >
       <ol className="flex flex-col gap-4">
         {messages.map(({ role, content }, index) => (
           <li key={index} className={role === "user" ? "self-end" : "group self-start"}>
-            <p className="sr-only">{role === "user" ? "You" : "The model"}</p>
+            <p className="sr-only">{role === "user" ? t("You") : t("The model")}</p>
             <div
               dir="auto"
               className={`max-w-prose rounded-2xl px-3.5 py-2 leading-relaxed wrap-anywhere whitespace-pre-wrap ${role === "user" ? "bg-accent text-on-accent" : "bg-sunken"}`}
             >
               {content}
             </div>
-            {role === "assistant" ? <CopyButton text={content} label="Copy answer" bare /> : null}
+            {role === "assistant" ? <CopyButton text={content} label={t("Copy answer")} bare /> : null}
           </li>
         ))}
         {busy && messages.at(-1)?.role === "user" ? (
-          <li className="text-soft animate-pulse self-start text-sm">thinking</li>
+          <li className="text-soft animate-pulse self-start text-sm">{t("thinking")}</li>
         ) : null}
       </ol>
       <div ref={end} />
@@ -303,12 +318,12 @@ function Composer({
         </p>
       )}
       <textarea
-        aria-label="Message"
+        aria-label={t("Message")}
         dir="auto"
         rows={1}
         value={text}
-        placeholder="Write a message (Enter sends it)"
-        title="Enter sends, Shift Enter breaks the line"
+        placeholder={t("Write a message (Enter sends it)")}
+        title={t("Enter sends, Shift Enter breaks the line")}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) =>
           event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && send(event)
@@ -317,11 +332,11 @@ function Composer({
       />
       {busy ? (
         <Button icon="stop" onClick={onStop}>
-          Stop
+          {t("Stop")}
         </Button>
       ) : (
         <Button type="submit" kind="loud" icon="send" disabled={wrong !== null || text.trim() === ""}>
-          Send
+          {t("Send")}
         </Button>
       )}
     </form>

@@ -1,6 +1,7 @@
 /** How much of the model's context the request takes, by estimate, while it is written. */
 import type { ReactNode } from "react"
 import { count } from "../parts/format.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface ContextUse {
   readonly tokens: number
@@ -10,13 +11,16 @@ export interface ContextUse {
 
 export function ContextMeter({ tokens, tokensMax, model }: ContextUse): ReactNode {
   const over = tokens > tokensMax
-  const words = `About ${count(tokens)} of ${count(tokensMax)} tokens`
+  const words = t("About {tokens} of {tokensMax} tokens", {
+    tokens: count(tokens),
+    tokensMax: count(tokensMax),
+  })
   return (
     <>
       <span className={`flex items-center gap-1.5 ${over ? "text-bad font-medium" : ""}`}>
         <span
           role="meter"
-          aria-label="Context used"
+          aria-label={t("Context used")}
           aria-valuemin={0}
           aria-valuemax={tokensMax}
           aria-valuenow={Math.min(tokens, tokensMax)}
@@ -32,8 +36,10 @@ export function ContextMeter({ tokens, tokensMax, model }: ContextUse): ReactNod
       </span>
       {over ? (
         <p role="status" className="text-bad basis-full">
-          This is more than {model} can read at once and will be refused. Shorten the text, or choose a model
-          with a longer context.
+          {t(
+            "This is more than {model} can read at once and will be refused. Shorten the text, or choose a model with a longer context.",
+            { model },
+          )}
         </p>
       ) : null}
     </>

@@ -6,6 +6,7 @@ import {
   fitsUtf8,
 } from "../../../src/contract/decisions.ts"
 import type { SystemOneAnswer, SystemOneRequest } from "../../../src/contract/systemone.ts"
+import { t } from "../i18n/translate.ts"
 
 export const questionTypes = ["predicate", "choice", "score"] as const
 export type QuestionType = (typeof questionTypes)[number]
@@ -199,33 +200,46 @@ export function fromSystemOne(answer: SystemOneAnswer, { options }: DraftQuestio
 
 /** What keeps the draft from being asked, in words; null when nothing does. */
 export function whatIsMissing({ api, evidence, questions, model }: Draft): string | null {
-  if (!model) return "Choose a model."
-  if (evidence.trim() === "") return "Give a text: paste it, drop a file, or pick an example."
-  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax)) return "The text is larger than the limit of 4 MiB."
-  if (questions.length === 0) return "Add a question."
+  if (!model) return t("Choose a model.")
+  if (evidence.trim() === "") return t("Give a text: paste it, drop a file, or pick an example.")
+  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax)) return t("The text is larger than the limit of 4 MiB.")
+  if (questions.length === 0) return t("Add a question.")
   for (const [index, { type, instructions, options }] of questions.entries()) {
-    const which = `Question ${index + 1}`
-    if (instructions.trim() === "") return `${which} has no text.`
+    const which = t("Question {index}", { index: index + 1 })
+    if (instructions.trim() === "") return t("{which} has no text.", { which })
     if (type === "predicate") continue
     if (options.some(({ value }) => value.trim() === ""))
-      return `${which} has an ${type === "choice" ? "option" : "level"} without a name.`
+      return type === "choice"
+        ? t("{which} has an option without a name.", { which })
+        : t("{which} has a level without a name.", { which })
     if (type === "choice" && new Set(options.map((one) => identity(one, api))).size < options.length)
-      return `${which} has the same option twice.`
+      return t("{which} has the same option twice.", { which })
     if (type === "choice" && options.length > LIMITS.optionsMax)
-      return `${which} has ${options.length} options; ${LIMITS.optionsMax} are the most.`
+      return t("{which} has {options} options; {optionsMax} are the most.", {
+        which,
+        options: options.length,
+        optionsMax: LIMITS.optionsMax,
+      })
     if (type === "score" && options.length > LIMITS.levelsMax)
-      return `${which} has ${options.length} levels; ${LIMITS.levelsMax} are the most.`
-    if (type === "score" && options.length < 2) return `${which} needs at least two levels.`
-    if (type === "choice" && options.length < 1) return `${which} needs an option.`
+      return t("{which} has {options} levels; {levelsMax} are the most.", {
+        which,
+        options: options.length,
+        levelsMax: LIMITS.levelsMax,
+      })
+    if (type === "score" && options.length < 2) return t("{which} needs at least two levels.", { which })
+    if (type === "choice" && options.length < 1) return t("{which} needs an option.", { which })
   }
   const branches = questions.reduce(
     (sum, { type, options }) => sum + (type === "predicate" ? 1 : options.length),
     0,
   )
   if (branches > LIMITS.branchesMax)
-    return `The questions have ${branches} options and levels in all; ${LIMITS.branchesMax} are the most.`
+    return t("The questions have {branches} options and levels in all; {branchesMax} are the most.", {
+      branches,
+      branchesMax: LIMITS.branchesMax,
+    })
   if (api === "systemone" && new Set(questionKeys(questions)).size < questions.length)
-    return "Two questions have the same name."
+    return t("Two questions have the same name.")
   return null
 }
 

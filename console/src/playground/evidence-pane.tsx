@@ -2,11 +2,11 @@
 import { type DragEvent, type ReactNode, useRef, useState } from "react"
 import { LIMITS } from "../../../src/contract/decisions.ts"
 import { Button } from "../parts/button.tsx"
-import { plural } from "../parts/format.ts"
 import { Menu, MenuItem } from "../parts/menu.tsx"
 import { Notice } from "../parts/page.tsx"
 import { ContextMeter, type ContextUse } from "./context-meter.tsx"
 import { type Example, examples } from "./examples.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function EvidencePane({
   evidence,
@@ -30,7 +30,7 @@ export function EvidencePane({
     if (!file) return
     const found = await readText(file)
     setError("error" in found ? found.error : null)
-    if ("text" in found) onReplace(found.text, `${file.name} replaced the text.`)
+    if ("text" in found) onReplace(found.text, t("{name} replaced the text.", { name: file.name }))
   }
   const drop = (event: DragEvent): void => {
     event.preventDefault()
@@ -44,29 +44,29 @@ export function EvidencePane({
   }
   return (
     <section
-      aria-label="Text"
+      aria-label={t("Text")}
       className={`panel flex min-h-64 flex-col ${over ? "outline-accent outline-2" : ""}`}
       onDragOver={dragged}
       onDragLeave={() => setOver(false)}
       onDrop={drop}
     >
       <header className="flex items-center justify-between gap-2 px-3 pt-2.5">
-        <h2 className="text-sm font-semibold">Text</h2>
+        <h2 className="text-sm font-semibold">{t("Text")}</h2>
         <div className="flex gap-1">
           <input
             ref={picker}
             type="file"
             className="hidden"
-            aria-label="Text file"
+            aria-label={t("Text file")}
             onChange={(event) => void take(event.target.files?.[0])}
           />
           <Button kind="bare" small icon="file" onClick={() => picker.current?.click()}>
-            File
+            {t("File")}
           </Button>
           <Menu
             trigger={
               <Button kind="bare" small icon="book">
-                Examples
+                {t("Examples")}
               </Button>
             }
           >
@@ -80,11 +80,11 @@ export function EvidencePane({
         </div>
       </header>
       <textarea
-        aria-label="Text to judge"
+        aria-label={t("Text to judge")}
         dir="auto"
         value={evidence}
         onChange={(event) => onChange(event.target.value)}
-        placeholder="Paste the text to judge, or drop a file here."
+        placeholder={t("Paste the text to judge, or drop a file here.")}
         className="mx-1 my-0.5 min-h-40 flex-1 resize-none rounded-md bg-transparent px-2 py-1.5 leading-relaxed outline-offset-0"
       />
       {error ? (
@@ -93,15 +93,17 @@ export function EvidencePane({
         </div>
       ) : null}
       <footer className="text-soft number flex flex-wrap items-center gap-x-3 gap-y-1 px-3 pb-2.5 text-xs">
-        <span className="max-sm:hidden">{plural(evidence.length, "character")}</span>
+        <span className="max-sm:hidden">
+          {tn(evidence.length, "{count} character", "{count} characters")}
+        </span>
         {context ? <ContextMeter {...context} /> : null}
         <button
           type="button"
-          className="hover:text-ink ml-auto underline disabled:invisible"
+          className="hover:text-ink ms-auto underline disabled:invisible"
           disabled={evidence === ""}
-          onClick={() => onReplace("", "The text was cleared.")}
+          onClick={() => onReplace("", t("The text was cleared."))}
         >
-          Clear
+          {t("Clear")}
         </button>
       </footer>
     </section>
@@ -110,10 +112,12 @@ export function EvidencePane({
 
 async function readText(file: File): Promise<{ text: string } | { error: string }> {
   if (file.size > LIMITS.evidenceBytesMax)
-    return { error: `${file.name} is larger than 4 MiB, the most that a text can be.` }
+    return { error: t("{name} is larger than 4 MiB, the most that a text can be.", { name: file.name }) }
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) }
   } catch {
-    return { error: `${file.name} is not text. Umpire judges text: convert the file first.` }
+    return {
+      error: t("{name} is not text. Umpire judges text: convert the file first.", { name: file.name }),
+    }
   }
 }

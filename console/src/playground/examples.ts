@@ -1,5 +1,6 @@
 /** Evidence and questions to start from, one for each kind of work people bring, with the answers that are right. */
 import { type Draft, option, question } from "./draft.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface Example {
   readonly name: string
@@ -11,8 +12,8 @@ export interface Example {
 
 export const examples: readonly Example[] = [
   {
-    name: "Support ticket",
-    about: "Triage a complaint",
+    name: t("Support ticket"),
+    about: t("Triage a complaint"),
     right: ["yes", "delivery", "angry"],
     make: () => ({
       evidence:
@@ -37,8 +38,8 @@ export const examples: readonly Example[] = [
     }),
   },
   {
-    name: "Moderation",
-    about: "Check a post against rules",
+    name: t("Moderation"),
+    about: t("Check a post against rules"),
     right: ["yes", "no", "spam"],
     make: () => ({
       evidence: "Buy followers now!!! 10,000 for $5, instant delivery. Click the link and win a free phone.",
@@ -54,8 +55,8 @@ export const examples: readonly Example[] = [
     }),
   },
   {
-    name: "Review",
-    about: "Read what a customer thinks",
+    name: t("Review"),
+    about: t("Read what a customer thinks"),
     right: ["yes", "positive", "very good"],
     make: () => ({
       evidence:
@@ -79,8 +80,8 @@ export const examples: readonly Example[] = [
     }),
   },
   {
-    name: "Routing",
-    about: "Send a message to the right team",
+    name: t("Routing"),
+    about: t("Send a message to the right team"),
     right: ["billing", "yes"],
     make: () => ({
       evidence: "Hello, my credit card was charged twice for the same invoice. Please correct it.",

@@ -8,6 +8,7 @@ import { Empty } from "../parts/page.tsx"
 import type { Answer, Draft } from "./draft.ts"
 import { useBrowserStorage } from "../session.ts"
 import { clearHistory, readHistory } from "./keep.ts"
+import { t } from "../i18n/translate.ts"
 
 export function HistoryDialog({
   onPick,
@@ -24,10 +25,10 @@ export function HistoryDialog({
     setEntries([])
   }
   return (
-    <Dialog title="History" onClose={onClose} wide>
+    <Dialog title={t("History")} onClose={onClose} wide>
       {entries.length === 0 ? (
-        <Empty icon="clock" title="Nothing asked yet">
-          Requests you run here are listed in this browser, and nowhere else.
+        <Empty icon="clock" title={t("Nothing asked yet")}>
+          {t("Requests you run here are listed in this browser, and nowhere else.")}
         </Empty>
       ) : (
         <>
@@ -36,7 +37,7 @@ export function HistoryDialog({
               <li key={at}>
                 <button
                   type="button"
-                  className="hover:bg-sunken w-full rounded-md px-2 py-2.5 text-left"
+                  className="hover:bg-sunken w-full rounded-md px-2 py-2.5 text-start"
                   onClick={() => onPick(draft)}
                 >
                   <span className="flex justify-between gap-3 text-sm">
@@ -58,9 +59,9 @@ export function HistoryDialog({
             ))}
           </ul>
           <div className="mt-3 flex items-center justify-between">
-            <p className="text-soft text-xs">Kept in this browser only.</p>
+            <p className="text-soft text-xs">{t("Kept in this browser only.")}</p>
             <Button kind="bare" small icon="trash" onClick={clear}>
-              Clear history
+              {t("Clear history")}
             </Button>
           </div>
         </>

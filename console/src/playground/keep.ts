@@ -2,6 +2,7 @@
 import type { BrowserStorage } from "../parts/storage.ts"
 import type { Answer, Draft, DraftQuestion } from "./draft.ts"
 import { questionTypes, rowId } from "./draft.ts"
+import { t } from "../i18n/translate.ts"
 
 /** Longer addresses are cut by chat programs and proxies. */
 const sharedCharactersMax = 30_000
@@ -24,7 +25,7 @@ export async function packJson(value: unknown): Promise<string> {
   const text = btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""))
   const shared = text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
   if (shared.length > sharedCharactersMax)
-    throw new Error("This is too long for a link: share less text, or send the code instead.")
+    throw new Error(t("This is too long for a link: share less text, or send the code instead."))
   return shared
 }
 

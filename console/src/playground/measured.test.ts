@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { measuresOf, shareWords, taughtWorth, worthOf } from "./measured.ts"
+import { measuresOf, shareSentence, taughtWorth, worthOf } from "./measured.ts"
 
 const base = measuresOf({
   description: "The embedded decision model: an encoder of 110M parameters that answers",
@@ -16,7 +16,7 @@ test.each([
   [0.9999, "About 19 in 20"],
   [0.3, "Fewer than half of the"],
 ])("%d sure is %j", (confidence, words) => {
-  expect(shareWords(confidence, 0.031)).toBe(words)
+  expect(shareSentence(confidence, 0.031)).toBe(`${words} answers as sure as this are right.`)
 })
 
 test("the sentence names what was measured, and other models have none", () => {

@@ -1,7 +1,8 @@
 /** What a probability has been worth: how far the stated ones of the included models were from how often answers were right. */
 import type { Artefact } from "../../../src/contract/question-sets/jobs.ts"
-import { count, plural } from "../parts/format.ts"
+import { count } from "../parts/format.ts"
 import type { QuestionType } from "./draft.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 interface Measured {
   readonly rows: number
@@ -20,7 +21,7 @@ interface ModelMeasures {
 /** As in model/MODEL_CARD.md: rows that were kept back from training. */
 const models: readonly ModelMeasures[] = [
   {
-    weights: "110M parameters",
+    weights: t("110M parameters"),
     kinds: {
       predicate: { rows: 1086, error: 0.031 },
       choice: { rows: 683, error: 0.056 },
@@ -29,7 +30,7 @@ const models: readonly ModelMeasures[] = [
     elsewhere: 0.091,
   },
   {
-    weights: "33M parameters",
+    weights: t("33M parameters"),
     kinds: {
       predicate: { rows: 1086, error: 0.018 },
       choice: { rows: 683, error: 0.054 },
@@ -43,12 +44,16 @@ const models: readonly ModelMeasures[] = [
 export const measuresOf = (model: { readonly description: string } | undefined): ModelMeasures | null =>
   models.find(({ weights }) => model?.description.includes(` of ${weights}`)) ?? null
 
-const points = (share: number): string => `${count(Math.round(share * 100))} points`
+const points = (share: number): string => count(Math.round(share * 100))
 
 /** What an answer of the model's own is worth. */
 export function worthOf(measures: ModelMeasures, type: QuestionType, confidence: number): string {
   const { rows, error } = measures.kinds[type]
-  return `${shareWords(confidence, error)} answers as sure as this are right. Stated and true shares were ${points(error)} apart on ${count(rows)} questions kept back from training, ${points(measures.elsewhere)} on public ones.`
+  const measured = t(
+    "Stated and true shares were {points} points apart on {rows} questions kept back from training, {elsewhere} points on public ones.",
+    { points: points(error), rows: count(rows), elsewhere: points(measures.elsewhere) },
+  )
+  return `${shareSentence(confidence, error)} ${measured}`
 }
 
 /** Few rows say little of a share. */
@@ -59,7 +64,12 @@ const reach = 0.1
 export function taughtWorth(curve: Artefact["curve"], confidence: number): string | null {
   const { rows, wrong } = curveBetween(curve, confidence - reach, confidence + reach)
   if (rows < taughtRowsMin) return null
-  return `Of ${plural(rows, "labelled row")} answered about as surely, none learned from, ${count(rows - wrong)} were right.`
+  return tn(
+    rows,
+    "Of {count} labelled row answered about as surely, none learned from, {right} were right.",
+    "Of {count} labelled rows answered about as surely, none learned from, {right} were right.",
+    { right: count(rows - wrong) },
+  )
 }
 
 /** The curve adds up from its most certain rows: what lies between two thresholds is a difference. */
@@ -80,18 +90,18 @@ function curveBetween(curve: Artefact["curve"], low: number, high: number): { ro
 }
 
 const shares = [
-  [0.5, "Half of the"],
-  [0.6, "About 6 in 10"],
-  [0.7, "About 7 in 10"],
-  [0.8, "About 8 in 10"],
-  [0.9, "About 9 in 10"],
-  [0.95, "About 19 in 20"],
+  [0.5, t("Half of the answers as sure as this are right.")],
+  [0.6, t("About 6 in 10 answers as sure as this are right.")],
+  [0.7, t("About 7 in 10 answers as sure as this are right.")],
+  [0.8, t("About 8 in 10 answers as sure as this are right.")],
+  [0.9, t("About 9 in 10 answers as sure as this are right.")],
+  [0.95, t("About 19 in 20 answers as sure as this are right.")],
 ] as const
 
 /** No more than was measured: a certain answer is still wrong as often as statements were off. */
-export function shareWords(confidence: number, error: number): string {
+export function shareSentence(confidence: number, error: number): string {
   const likely = Math.min(confidence, 1 - error)
-  if (likely < 0.45) return "Fewer than half of the"
+  if (likely < 0.45) return t("Fewer than half of the answers as sure as this are right.")
   const [, words] = shares.reduce((best, one) =>
     Math.abs(one[0] - likely) < Math.abs(best[0] - likely) ? one : best,
   )

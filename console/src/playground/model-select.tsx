@@ -2,15 +2,16 @@
 import type { ReactNode } from "react"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { type ModelUse, canDo } from "./models.ts"
+import { t } from "../i18n/translate.ts"
 
 const reasons: Partial<Record<OrgModel["status"], string>> = {
-  disabled: "switched off",
-  access_pending: "access pending",
-  access_required: "access needed",
-  billing_setup_failed: "billing is not set up",
-  payment_method_required: "payment method needed",
-  prepaid_credits_required: "no credit left",
-  spend_limit_exceeded: "spend limit reached",
+  disabled: t("switched off"),
+  access_pending: t("access pending"),
+  access_required: t("access needed"),
+  billing_setup_failed: t("billing is not set up"),
+  payment_method_required: t("payment method needed"),
+  prepaid_credits_required: t("no credit left"),
+  spend_limit_exceeded: t("spend limit reached"),
 }
 
 /** As a request names a question set. */
@@ -36,7 +37,7 @@ export function ModelSelect({
   onChange: (sku: string) => void
 }): ReactNode {
   const shown = models.filter((one) => canDo(one, use))
-  const none = value === "" ? (models.length === 0 ? "Loading models" : "No model can be used") : null
+  const none = value === "" ? (models.length === 0 ? t("Loading models") : t("No model can be used")) : null
   const unknown = value !== "" && !shown.some(({ model_sku }) => model_sku === value)
   return (
     <select
@@ -53,7 +54,7 @@ export function ModelSelect({
         </option>
       ))}
       {sets.length > 0 ? (
-        <optgroup label="Question sets">
+        <optgroup label={t("Question sets")}>
           {sets.map((name) => (
             <option key={name} value={setModel(name)}>
               {setModel(name)}

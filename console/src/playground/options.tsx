@@ -14,6 +14,7 @@ import {
   option,
 } from "./draft.ts"
 import { pastedOptions } from "./pasted-options.ts"
+import { t } from "../i18n/translate.ts"
 
 const bounds = {
   choice: { least: 1, most: LIMITS.optionsMax },
@@ -35,7 +36,7 @@ export function Options({
 }): ReactNode {
   const { options } = question
   const type = question.type === "score" ? "score" : "choice"
-  const word = type === "score" ? "level" : "option"
+  const words = type === "score" ? levelWords : optionWords
   const { least, most } = bounds[type]
   const change = (next: readonly DraftOption[]): void => onChange({ ...question, options: next })
   const drag = useReorder(options.length, (from, to) => change(moved(options, from, to)))
@@ -72,28 +73,23 @@ export function Options({
     }
   }
   return (
-    <div
-      ref={rows}
-      className="flex flex-col gap-1.5"
-      role="group"
-      aria-label={`${word}s of question ${number}`}
-    >
+    <div ref={rows} className="flex flex-col gap-1.5" role="group" aria-label={words.all(number)}>
       {options.map((one, index) => (
         <div
           key={one.id}
           {...drag.row(index)}
           className={`group flex items-center gap-1.5 rounded-md max-sm:flex-wrap ${drag.isTarget(index) ? "ring-accent ring-2" : ""}`}
         >
-          <Handle what={`${word} ${index + 1}`} drag={drag.handle(index)} />
+          <Handle label={words.move(index + 1)} drag={drag.handle(index)} />
           {type === "score" ? (
             <span className="text-soft number w-3 text-center text-xs">{index}</span>
           ) : null}
           <input
-            aria-label={`${capital(word)} ${index + 1}`}
+            aria-label={words.one(index + 1)}
             data-row={one.id}
             dir="auto"
             value={one.value}
-            placeholder={word}
+            placeholder={words.name}
             onChange={(event) => change(options.with(index, { ...one, value: event.target.value }))}
             onKeyDown={(event) => press(event, index)}
             onPaste={(event) => paste(event, index)}
@@ -107,19 +103,19 @@ export function Options({
             />
           ) : null}
           <input
-            aria-label={`Description of ${word} ${index + 1}`}
+            aria-label={words.description(index + 1)}
             dir="auto"
             value={one.description}
-            placeholder="what it means (optional)"
+            placeholder={t("what it means (optional)")}
             onChange={(event) => change(options.with(index, { ...one, description: event.target.value }))}
             // On a phone it stands below, and an empty one only while its row is edited.
-            className={`control text-soft !border-line h-8 min-w-0 max-sm:order-last max-sm:ml-7.5 max-sm:basis-[calc(100%-1.875rem)] sm:flex-1 ${one.description ? "" : "max-sm:hidden max-sm:group-focus-within:block"}`}
+            className={`control text-soft !border-line h-8 min-w-0 max-sm:order-last max-sm:ms-7.5 max-sm:basis-[calc(100%-1.875rem)] sm:flex-1 ${one.description ? "" : "max-sm:hidden max-sm:group-focus-within:block"}`}
           />
           <Button
             kind="bare"
             small
             icon="cross"
-            aria-label={`Remove ${word} ${index + 1}`}
+            aria-label={words.remove(index + 1)}
             disabled={options.length <= least}
             onClick={() => change(options.toSpliced(index, 1))}
           />
@@ -134,9 +130,9 @@ export function Options({
           disabled={options.length >= most}
           onClick={() => put(options.length, [option("")])}
         >
-          Add {word}
+          {words.add}
         </Button>
-        <LimitNote word={word} many={options.length} most={most} cut={cut} />
+        <LimitNote words={words} many={options.length} most={most} cut={cut} />
       </div>
     </div>
   )
@@ -158,24 +154,21 @@ function useFocusRow(rows: { readonly current: HTMLElement | null }, options: re
 }
 
 function LimitNote({
-  word,
+  words,
   many,
   most,
   cut,
 }: {
-  word: string
+  words: typeof optionWords
   many: number
   most: number
   /** How many pasted lines found no room. */
   cut: number | null
 }): ReactNode {
   if (many < most * toldFrom) return null
-  const left = cut === null ? "" : `; ${count(cut)} more did not fit`
   return (
     <p role="status" className={`number text-xs ${many >= most ? "text-warn" : "text-soft"}`}>
-      {many >= most
-        ? `${count(most)} ${word}s are the most${left}.`
-        : `${count(many)} of ${count(most)} ${word}s`}
+      {many >= most ? words.most(count(most), cut) : words.many(count(many), count(most))}
     </p>
   )
 }
@@ -194,14 +187,42 @@ function BooleanSwitch({
     <button
       type="button"
       aria-pressed={on}
-      aria-label={`Send option ${number} as a boolean`}
-      title={on ? "Sent as a boolean" : "Sent as text"}
+      aria-label={t("Send option {number} as a boolean", { number })}
+      title={on ? t("Sent as a boolean") : t("Sent as text")}
       onClick={() => onChange(!on)}
       className={`h-6 shrink-0 rounded-full px-2 text-xs font-medium ${on ? "bg-info-wash text-info" : "bg-sunken text-soft"}`}
     >
-      {on ? "boolean" : "text"}
+      {on ? t("boolean") : t("text")}
     </button>
   )
 }
 
-const capital = (word: string): string => word.slice(0, 1).toUpperCase() + word.slice(1)
+const optionWords = {
+  name: t("option"),
+  add: t("Add option"),
+  all: (number: number): string => t("options of question {number}", { number }),
+  one: (at: number): string => t("Option {at}", { at }),
+  move: (at: number): string => t("Move option {at}", { at }),
+  description: (at: number): string => t("Description of option {at}", { at }),
+  remove: (at: number): string => t("Remove option {at}", { at }),
+  many: (many: string, most: string): string => t("{many} of {most} options", { many, most }),
+  most: (most: string, cut: number | null): string =>
+    cut === null
+      ? t("{most} options are the most.", { most })
+      : t("{most} options are the most; {cut} more did not fit.", { most, cut: count(cut) }),
+}
+
+const levelWords: typeof optionWords = {
+  name: t("level"),
+  add: t("Add level"),
+  all: (number) => t("levels of question {number}", { number }),
+  one: (at) => t("Level {at}", { at }),
+  move: (at) => t("Move level {at}", { at }),
+  description: (at) => t("Description of level {at}", { at }),
+  remove: (at) => t("Remove level {at}", { at }),
+  many: (many, most) => t("{many} of {most} levels", { many, most }),
+  most: (most, cut) =>
+    cut === null
+      ? t("{most} levels are the most.", { most })
+      : t("{most} levels are the most; {cut} more did not fit.", { most, cut: count(cut) }),
+}

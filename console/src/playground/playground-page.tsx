@@ -32,16 +32,17 @@ import { estimateTokens } from "./tokens.ts"
 import { UndoBar } from "./undo-bar.tsx"
 import { type DraftState, useDraft } from "./use-draft.ts"
 import { weakSpotSentence, weakSpots } from "./weak-spots.ts"
+import { t } from "../i18n/translate.ts"
 
 const apis: readonly { value: Api; label: string }[] = [
-  { value: "decisions", label: "Decisions" },
+  { value: "decisions", label: t("Decisions") },
   { value: "systemone", label: "System One" },
 ]
 
 type PageDialog = "code" | "history" | "set"
 
 export function PlaygroundPage(): ReactNode {
-  useTitle("Playground")
+  useTitle(t("Playground"))
   const { id: orgId } = useOrganization()
   const { data: models = [], isPending: areModelsLoading } = useQuery(modelsQuery(orgId))
   const { draft, change, replace, replaced, undo, dismiss } = useDraft(firstModel(models, "decisions"))
@@ -65,18 +66,18 @@ export function PlaygroundPage(): ReactNode {
             onChange={(evidence) => change((latest) => ({ ...latest, evidence }))}
             onReplace={(evidence, what) => replace({ evidence }, what)}
             onExample={({ name, make }) =>
-              replace(make(), `The example \u201C${name}\u201D replaced your draft.`)
+              replace(make(), t("The example “{name}” replaced your draft.", { name }))
             }
           />
           <div className="flex flex-col gap-2">
             {busy ? (
               <Button icon="stop" onClick={cancel}>
-                Cancel
+                {t("Cancel")}
               </Button>
             ) : (
               <Button kind="loud" icon="play" disabled={missing !== null} onClick={start}>
-                Decide
-                <kbd className="ml-1 font-sans text-xs opacity-80 max-md:hidden">
+                {t("Decide")}
+                <kbd className="ms-1 font-sans text-xs opacity-80 max-md:hidden">
                   {navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl"} Enter
                 </kbd>
               </Button>
@@ -84,8 +85,11 @@ export function PlaygroundPage(): ReactNode {
             {missing && !areModelsLoading ? <p className="text-soft text-xs">{missing}</p> : null}
             {draft.api === "decisions" ? (
               <CheckField
-                label="Run in this browser"
-                hint={`The text does not leave this machine. ${modelHere} is fetched once (40 MB); nothing is recorded or charged.`}
+                label={t("Run in this browser")}
+                hint={t(
+                  "The text does not leave this machine. {modelHere} is fetched once (40 MB); nothing is recorded or charged.",
+                  { modelHere },
+                )}
                 checked={wantsHere}
                 onChange={(event) => setWantsHere(event.target.checked)}
               />
@@ -112,7 +116,7 @@ export function PlaygroundPage(): ReactNode {
               disabled={draft.questions.length === 0}
               onClick={() => setDialog("set")}
             >
-              Save as set
+              {t("Save as set")}
             </Button>
           }
         />
@@ -123,7 +127,7 @@ export function PlaygroundPage(): ReactNode {
         <HistoryDialog
           onClose={() => setDialog(null)}
           onPick={(past) => {
-            replace(past, "An earlier draft replaced this one.")
+            replace(past, t("An earlier draft replaced this one."))
             setDialog(null)
           }}
         />
@@ -142,7 +146,7 @@ function Care({ draft, models }: { draft: Draft; models: AskOptions["models"] })
   const spots = weakSpots(asked, draft.evidence, estimateTokens(draft, draft.model))
   const sentence = weakSpotSentence(draft.model, spots)
   return sentence ? (
-    <p role="note" aria-label="Take care" className="text-soft text-xs">
+    <p role="note" aria-label={t("Take care")} className="text-soft text-xs">
       {sentence}
     </p>
   ) : null
@@ -172,9 +176,9 @@ function Toolbar({
   return (
     <header className="flex flex-wrap items-center gap-x-2 gap-y-3">
       <div className="flex items-center gap-2 max-sm:w-full max-sm:justify-between">
-        <h1 className="mr-3 text-xl font-semibold tracking-tight">Playground</h1>
+        <h1 className="me-3 text-xl font-semibold tracking-tight">{t("Playground")}</h1>
         <Segments
-          label="Endpoint"
+          label={t("Endpoint")}
           value={draft.api}
           options={apis}
           onChange={(api) => onChange((latest) => ({ ...latest, api }))}
@@ -182,13 +186,14 @@ function Toolbar({
       </div>
       {draft.api === "systemone" ? (
         <p className="text-soft order-last w-full text-xs">
-          System One is another form of the same request: named questions about one state, which may be JSON,
-          at POST /v1/systemone. The model and its answers are the same.
+          {t(
+            "System One is another form of the same request: named questions about one state, which may be JSON, at POST /v1/systemone. The model and its answers are the same.",
+          )}
         </p>
       ) : null}
       <div className="flex flex-wrap items-center gap-2 max-sm:w-full">
         <ModelSelect
-          label="Model"
+          label={t("Model")}
           models={models}
           sets={sets}
           value={draft.model}
@@ -200,13 +205,13 @@ function Toolbar({
         />
         <Rival draft={draft} models={models} onChange={onChange} />
       </div>
-      <div className="ml-auto flex max-sm:-mx-3 max-sm:w-full">
+      <div className="ms-auto flex max-sm:-mx-3 max-sm:w-full">
         <Button kind="bare" icon="clock" onClick={() => onDialog("history")}>
-          History
+          {t("History")}
         </Button>
         <ShareButton draft={draft} />
         <Button kind="bare" icon="code" onClick={() => onDialog("code")}>
-          Code
+          {t("Code")}
         </Button>
       </div>
     </header>
@@ -269,14 +274,14 @@ function Rival({
         icon="split"
         onClick={() => onChange((latest) => ({ ...latest, rival: rivalOf(draft.model, models) }))}
       >
-        Compare
+        {t("Compare")}
       </Button>
     )
   return (
     <span className="flex min-w-0 items-center gap-1 max-sm:w-full">
-      <span className="text-soft text-xs">with</span>
+      <span className="text-soft text-xs">{t("with")}</span>
       <ModelSelect
-        label="Second model"
+        label={t("Second model")}
         models={models}
         value={draft.rival}
         onChange={(rival) => onChange((latest) => ({ ...latest, rival }))}
@@ -284,7 +289,7 @@ function Rival({
       <Button
         kind="bare"
         icon="cross"
-        aria-label="Stop comparing"
+        aria-label={t("Stop comparing")}
         onClick={() => onChange((latest) => ({ ...latest, rival: null }))}
       />
     </span>
@@ -306,14 +311,14 @@ function ShareButton({ draft }: { draft: Draft }): ReactNode {
   return (
     <>
       <Button kind="bare" icon={copied ? "check" : "share"} onClick={() => void share()}>
-        {copied ? "Link copied" : "Share"}
+        {copied ? t("Link copied") : t("Share")}
       </Button>
       <span role="status" className="sr-only">
-        {copied ? "Link copied" : null}
+        {copied ? t("Link copied") : null}
       </span>
       {byHand}
       {error ? (
-        <Dialog title="Share" onClose={() => setError(null)}>
+        <Dialog title={t("Share")} onClose={() => setError(null)}>
           <ErrorNotice error={error} />
         </Dialog>
       ) : null}

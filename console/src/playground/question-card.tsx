@@ -5,8 +5,13 @@ import { Menu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Handle, type Reorder } from "../parts/reorder.tsx"
 import { type Api, type DraftQuestion, option, rowId } from "./draft.ts"
 import { Options } from "./options.tsx"
+import { t } from "../i18n/translate.ts"
 
-export const typeNames = { predicate: "Yes or no", choice: "Pick one", score: "Score on levels" } as const
+export const typeNames = {
+  predicate: t("Yes or no"),
+  choice: t("Pick one"),
+  score: t("Score on levels"),
+} as const
 
 interface QuestionCardProps {
   readonly question: DraftQuestion
@@ -26,25 +31,25 @@ interface QuestionCardProps {
 export function QuestionCard(props: QuestionCardProps): ReactNode {
   const { question, number, api, onChange } = props
   return (
-    <section className="panel" aria-label={`Question ${number}`}>
+    <section className="panel" aria-label={t("Question {number}", { number })}>
       <header className="flex items-center gap-1.5 px-3 pt-2.5">
-        <Handle what={`question ${number}`} drag={props.handle} />
+        <Handle label={t("Move question {number}", { number })} drag={props.handle} />
         <span className="text-soft text-xs font-medium whitespace-nowrap">{typeNames[question.type]}</span>
         <input
-          aria-label={`Name of question ${number}`}
-          placeholder="name"
+          aria-label={t("Name of question {number}", { number })}
+          placeholder={t("name")}
           dir="auto"
           value={question.name}
           maxLength={256}
           onChange={(event) => onChange({ ...question, name: event.target.value })}
-          className="text-soft hover:border-line focus:border-line ml-auto h-7 w-32 min-w-0 rounded-md border border-transparent bg-transparent px-2 text-right font-mono text-xs"
+          className="text-soft hover:border-line focus:border-line ms-auto h-7 w-32 min-w-0 rounded-md border border-transparent bg-transparent px-2 text-end font-mono text-xs"
         />
         <QuestionMenu {...props} />
       </header>
       <div className="flex flex-col gap-3 px-3 pt-1.5 pb-3">
         <textarea
           id={questionFieldId(question.id)}
-          aria-label={`Text of question ${number}`}
+          aria-label={t("Text of question {number}", { number })}
           dir="auto"
           rows={1}
           placeholder={placeholders[question.type]}
@@ -65,23 +70,27 @@ export function QuestionCard(props: QuestionCardProps): ReactNode {
 export const questionFieldId = (id: string): string => `question-${id}`
 
 const placeholders = {
-  predicate: "Does the customer ask for a refund?",
-  choice: "What is the message about?",
-  score: "How urgent is it?",
+  predicate: t("Does the customer ask for a refund?"),
+  choice: t("What is the message about?"),
+  score: t("How urgent is it?"),
 }
 
 function QuestionMenu(props: QuestionCardProps): ReactNode {
   const { question, number, last, api, onChange, onRemove, onMove, onCopy } = props
   return (
-    <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for question ${number}`} />}>
+    <Menu
+      trigger={
+        <Button kind="bare" small icon="dots" aria-label={t("Actions for question {number}", { number })} />
+      }
+    >
       {number > 1 ? (
         <MenuItem icon="up" onSelect={() => onMove(-1)}>
-          Move up
+          {t("Move up")}
         </MenuItem>
       ) : null}
       {last ? null : (
         <MenuItem icon="down" onSelect={() => onMove(1)}>
-          Move down
+          {t("Move down")}
         </MenuItem>
       )}
       <MenuItem
@@ -95,7 +104,7 @@ function QuestionMenu(props: QuestionCardProps): ReactNode {
           })
         }
       >
-        Duplicate
+        {t("Duplicate")}
       </MenuItem>
       {question.type === "choice" && api === "decisions" ? (
         <MenuItem
@@ -104,12 +113,12 @@ function QuestionMenu(props: QuestionCardProps): ReactNode {
             onChange({ ...question, options: ["true", "false"].map((word) => option(word, "", true)) })
           }
         >
-          Options true and false
+          {t("Options true and false")}
         </MenuItem>
       ) : null}
       <MenuLine />
       <MenuItem icon="trash" danger onSelect={onRemove}>
-        Remove
+        {t("Remove")}
       </MenuItem>
     </Menu>
   )

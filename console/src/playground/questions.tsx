@@ -6,6 +6,7 @@ import { moved } from "../parts/moved.ts"
 import { MoveStatus, useReorder } from "../parts/reorder.tsx"
 import { type Draft, type DraftQuestion, type QuestionType, question, questionTypes } from "./draft.ts"
 import { QuestionCard, questionFieldId, typeNames } from "./question-card.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function Questions({
   draft,
@@ -39,7 +40,7 @@ export function Questions({
     added.current = null
   }
   return (
-    <section aria-label="Questions" className="flex flex-col gap-3">
+    <section aria-label={t("Questions")} className="flex flex-col gap-3">
       {questions.map((one, index) => (
         <div
           key={one.id}
@@ -53,7 +54,12 @@ export function Questions({
             api={draft.api}
             handle={drag.handle(index)}
             onChange={(next) => put(questions.with(index, next))}
-            onRemove={() => onRemove(questions.toSpliced(index, 1), `Question ${index + 1} was removed.`)}
+            onRemove={() =>
+              onRemove(
+                questions.toSpliced(index, 1),
+                t("Question {index} was removed.", { index: index + 1 }),
+              )
+            }
             onMove={(step) => put(moved(questions, index, index + step))}
             onCopy={(copy) => put(questions.toSpliced(index + 1, 0, copy))}
             settings={settings?.(one, index + 1)}
@@ -62,7 +68,7 @@ export function Questions({
       ))}
       <MoveStatus drag={drag} />
       <div className="flex flex-wrap gap-2">
-        <Menu align="start" onClosed={focusAdded} trigger={<Button icon="plus">Add question</Button>}>
+        <Menu align="start" onClosed={focusAdded} trigger={<Button icon="plus">{t("Add question")}</Button>}>
           {questionTypes.map((type) => (
             <MenuItem key={type} onSelect={() => add(type)}>
               {typeNames[type]}

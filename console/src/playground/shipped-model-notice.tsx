@@ -4,6 +4,7 @@ import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { ConnectDialog } from "../models/connect-dialog.tsx"
 import { Button } from "../parts/button.tsx"
 import { Notice } from "../parts/page.tsx"
+import { t } from "../i18n/translate.ts"
 
 const shippedModel = "smollm2-135m-instruct"
 
@@ -29,13 +30,18 @@ export function ShippedModelNotice({
         tone="info"
         action={
           <Button small onClick={() => setConnecting(true)}>
-            Connect a better model
+            {t("Connect a better model")}
           </Button>
         }
       >
         {isMissing
-          ? "No model here can chat. Connect one: Ollama, llama-server, vLLM, OpenAI, Anthropic and others."
-          : `${shippedModel} ships with Umpire to try the API without a download. With 135 million weights it writes fluent English and follows simple requests; facts, sums and long answers are often wrong.`}
+          ? t(
+              "No model here can chat. Connect one: Ollama, llama-server, vLLM, OpenAI, Anthropic and others.",
+            )
+          : t(
+              "{shippedModel} ships with Umpire to try the API without a download. With 135 million weights it writes fluent English and follows simple requests; facts, sums and long answers are often wrong.",
+              { shippedModel },
+            )}
       </Notice>
       {connecting ? <ConnectDialog onClose={() => setConnecting(false)} onConnected={onConnected} /> : null}
     </>

@@ -2,6 +2,7 @@
 import { ClientError, retryAfterMsOf } from "../../../src/contract/client.ts"
 import { sequenceHeader } from "../../../src/contract/endpoint.ts"
 import { csrfHeaders, watchedFetch } from "../connection.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant"
@@ -60,7 +61,7 @@ interface Chunk {
 
 export function* eventsOf({ error, choices = [], usage }: Chunk): Generator<ChatEvent> {
   if (error)
-    throw new ClientError(500, error.code ?? null, error.message ?? "The answer broke off.", { error })
+    throw new ClientError(500, error.code ?? null, error.message ?? t("The answer broke off."), { error })
   for (const { delta, finish_reason } of choices) {
     if (delta?.content) yield { kind: "text", text: delta.content }
     if (finish_reason) yield { kind: "end", reason: finish_reason }
@@ -72,7 +73,7 @@ async function refusal(response: Response): Promise<ClientError> {
   const body = (await response.json().catch(() => null)) as {
     error?: { code?: string; message?: string }
   } | null
-  const message = body?.error?.message ?? `The server answered ${response.status}`
+  const message = body?.error?.message ?? t("The server answered {status}", { status: response.status })
   return new ClientError(
     response.status,
     body?.error?.code ?? null,

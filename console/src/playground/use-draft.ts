@@ -5,6 +5,7 @@ import { useBrowserStorage, useTabStorage } from "../session.ts"
 import type { Draft } from "./draft.ts"
 import { examples } from "./examples.ts"
 import { keepDraft, keptDraft, unpackDraft } from "./keep.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface Replaced {
   readonly what: string
@@ -53,10 +54,10 @@ export function useDraft(firstModel: string): DraftState {
     setDraft({ ...latest.current, ...next })
   }, [])
   useHashLink("d", (shared) => {
-    void unpackDraft(shared).then((found) => found && replace(found, "The link replaced your draft."))
+    void unpackDraft(shared).then((found) => found && replace(found, t("The link replaced your draft.")))
   })
   const undo = (): void => {
-    if (replaced) replace(replaced.before, "Your draft is back.")
+    if (replaced) replace(replaced.before, t("Your draft is back."))
   }
   return {
     draft: useMemo(() => withModels(draft, firstModel), [draft, firstModel]),

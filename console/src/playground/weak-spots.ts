@@ -1,4 +1,6 @@
 /** What the included models are bad at, where a question or a text looks like it; guessed from words, so it warns and forbids nothing. */
+import { t } from "../i18n/translate.ts"
+import { listWords } from "../parts/format.ts"
 
 const negation =
   /\b(?:not|never|without|nobody|nothing|neither|nor|except|unless|cannot|no longer)\b|n['’]t\b/i
@@ -24,19 +26,20 @@ const trainedTokens = 3000
 export function weakSpots(instructions: readonly string[], text: string, tokens: number): string[] {
   const asks = (pattern: RegExp): boolean => instructions.some((one) => pattern.test(one))
   return [
-    asks(negation) ? "a question that turns on a “not”" : null,
-    asks(counting) ? "counting" : null,
-    asks(reckoning) ? "arithmetic and dates" : null,
-    isForeign(text) ? "texts in another language than English" : null,
-    tokens > trainedTokens ? "texts as long as this one" : null,
+    asks(negation) ? t("a question that turns on a “not”") : null,
+    asks(counting) ? t("counting") : null,
+    asks(reckoning) ? t("arithmetic and dates") : null,
+    isForeign(text) ? t("texts in another language than English") : null,
+    tokens > trainedTokens ? t("texts as long as this one") : null,
   ].filter((spot) => spot !== null)
 }
 
 export function weakSpotSentence(model: string, spots: readonly string[]): string | null {
   if (spots.length === 0) return null
-  const last = spots.at(-1) ?? ""
-  const named = spots.length === 1 ? last : `${spots.slice(0, -1).join(", ")} and ${last}`
-  return `${model} is less often right at ${named}. Check it on rows whose answers you know, or teach it.`
+  return t("{model} is less often right at {named}. Check it on rows whose answers you know, or teach it.", {
+    model,
+    named: listWords(spots),
+  })
 }
 
 function isForeign(text: string): boolean {

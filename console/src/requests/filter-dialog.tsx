@@ -11,6 +11,7 @@ import { modelsQuery, useOrganization } from "../session.ts"
 import { type LogFilter, type LogView, logFilters, tagsOfText } from "./log-view.ts"
 import { endpointName } from "./request-table.tsx"
 import type { Names } from "./use-names.ts"
+import { t } from "../i18n/translate.ts"
 
 const endpoints = [
   "decisions",
@@ -72,8 +73,8 @@ export function FilterDialog({
     [...new Set(rows.map((row) => read(row) ?? ""))].filter(Boolean)
   return (
     <FormDialog
-      title="Filter requests"
-      submit="Apply"
+      title={t("Filter requests")}
+      submit={t("Apply")}
       wide
       ready={wrong === null}
       write={{
@@ -113,7 +114,7 @@ export function FilterDialog({
         {type("cost_max", { placeholder: "any" })}
         {type("request_id", { placeholder: "req_…" })}
         <TextField
-          label="Tags"
+          label={t("Tags")}
           placeholder="team=ops, job"
           spellCheck={false}
           value={tags}
@@ -130,9 +131,9 @@ function whatIsWrong(filters: LogView["filters"], tags: readonly string[]): stri
   for (const name of ["cost_min", "cost_max"] as const)
     if (!/^(?:\d{1,8}(?:\.\d{1,10})?)?$/.test(filters[name] ?? ""))
       return `${logFilters[name]}: a number of dollars is needed.`
-  if (tags.length > tagsMax) return `Tags: at most ${tagsMax}.`
+  if (tags.length > tagsMax) return t("Tags: at most {tagsMax}.", { tagsMax })
   const bad = tags.find((tag) => !TagFilter.safeParse(tag).success)
-  return bad ? `Tags: “${bad}” is neither a key nor key=value.` : null
+  return bad ? t("Tags: “{bad}” is neither a key nor key=value.", { bad }) : null
 }
 
 function Chosen({
@@ -175,7 +176,7 @@ function Typed({
     <>
       <TextField
         label={logFilters[name]}
-        placeholder={placeholder ?? "any"}
+        placeholder={placeholder ?? t("any")}
         spellCheck={false}
         list={list}
         value={value}

@@ -4,6 +4,7 @@ import type { ComponentProps, ReactNode } from "react"
 import type { View } from "../analytics/view.ts"
 import { useOrganization } from "../session.ts"
 import { type LogFilter, type LogView, emptyView, writeLogView } from "./log-view.ts"
+import { t } from "../i18n/translate.ts"
 
 export function LogLink({
   view,
@@ -18,7 +19,7 @@ export function LogLink({
       to="/o/$orgId/requests"
       params={{ orgId }}
       search={writeLogView({ ...emptyView, ...view })}
-      title="Show the requests"
+      title={t("Show the requests")}
       {...rest}
     />
   )
@@ -29,10 +30,10 @@ export function AttemptsLink({ requestId }: { requestId: string }): ReactNode {
   return (
     <LogLink
       view={{ range: "all", filters: { request_id: requestId } }}
-      title="What is recorded of this request"
+      title={t("What is recorded of this request")}
       className="text-accent underline underline-offset-2"
     >
-      request
+      {t("request")}
     </LogLink>
   )
 }

@@ -3,25 +3,26 @@ import type { z } from "zod"
 import { dimensions } from "../../../src/contract/analytics.ts"
 import type { SequencesQuery } from "../../../src/contract/sequences.ts"
 import { type Preset, dimensionNames, keyName, presets, readChip } from "../analytics/view.ts"
+import { t } from "../i18n/translate.ts"
 
 /** Filters with one value, by their names in the API. */
 export const logFilters = {
-  result: "Result",
-  error_code: "Error",
-  model: "Model",
-  endpoint: "Endpoint",
-  api_key_id: "API key",
-  principal_id: "Caller",
-  question_set_id: "Question set",
-  question_set_version: "Version",
-  verdict: "Verdict",
-  region: "Region",
-  language: "Language",
-  latency_ms_min: "Latency from, ms",
-  latency_ms_max: "Latency to, ms",
-  cost_min: "Cost from, $",
-  cost_max: "Cost to, $",
-  request_id: "Request id",
+  result: t("Result"),
+  error_code: t("Error"),
+  model: t("Model"),
+  endpoint: t("Endpoint"),
+  api_key_id: t("API key"),
+  principal_id: t("Caller"),
+  question_set_id: t("Question set"),
+  question_set_version: t("Version"),
+  verdict: t("Verdict"),
+  region: t("Region"),
+  language: t("Language"),
+  latency_ms_min: t("Latency from, ms"),
+  latency_ms_max: t("Latency to, ms"),
+  cost_min: t("Cost from, $"),
+  cost_max: t("Cost to, $"),
+  request_id: t("Request id"),
 } as const
 export type LogFilter = keyof typeof logFilters
 const filterNames = Object.keys(logFilters) as LogFilter[]
@@ -112,7 +113,7 @@ export function chipsOf(view: LogView, nameOf: (filter: LogFilter, value: string
       return [{ words: wordsOf(name, shown), without: { ...view, filters: others } }]
     }),
     ...tags.map((tag) => ({
-      words: `Tag ${tag}`,
+      words: t("Tag {value}", { value: tag }),
       without: { ...view, tags: tags.filter((one) => one !== tag) },
     })),
     ...more.map((filter) => ({
@@ -125,24 +126,25 @@ export function chipsOf(view: LogView, nameOf: (filter: LogFilter, value: string
 function wordsOf(name: LogFilter, value: string): string {
   switch (name) {
     case "latency_ms_min":
-      return `Latency at least ${value} ms`
+      return t("Latency at least {value} ms", { value })
     case "latency_ms_max":
-      return `Latency at most ${value} ms`
+      return t("Latency at most {value} ms", { value })
     case "cost_min":
-      return `Cost at least $${value}`
+      return t("Cost at least ${value}", { value })
     case "cost_max":
-      return `Cost at most $${value}`
+      return t("Cost at most ${value}", { value })
     default:
-      return `${logFilters[name]} is ${value}`
+      return t("{name} is {value}", { name: logFilters[name], value })
   }
 }
 
 function wordsOfAnalytics(filter: string, nameOf: (name: LogFilter, value: string) => string): string {
   const { dimension, value, excluded } = readChip(filter)
-  if (dimension === "tag") return `${excluded ? "Not tag" : "Tag"} ${value}`
+  if (dimension === "tag") return excluded ? t("Not tag {value}", { value }) : t("Tag {value}", { value })
   const known = dimensions.find((one) => one === dimension)
   const shown = known === "api_key_id" && value ? nameOf("api_key_id", value) : keyName(value)
-  return `${known ? dimensionNames[known] : dimension} ${excluded ? "is not" : "is"} ${shown}`
+  const words = { name: known ? dimensionNames[known] : dimension, value: shown }
+  return excluded ? t("{name} is not {value}", words) : t("{name} is {value}", words)
 }
 
 /** Tags as they are typed, separated by commas. */

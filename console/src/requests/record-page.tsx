@@ -11,7 +11,7 @@ import { KeptContentPanel } from "../content/kept-content.tsx"
 import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { count, instant, languageName } from "../parts/format.ts"
+import { count, exactDollars, instant, languageName } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Empty, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { useOrganization, useTabStorage } from "../session.ts"
@@ -22,6 +22,8 @@ import { Attempts, Stages, Timing } from "./record-timing.tsx"
 import { ResultBadge, endpointName } from "./request-table.tsx"
 import { useListKeys } from "./use-list-keys.ts"
 import { useNames } from "./use-names.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/requests/$seqId")
 
@@ -53,23 +55,25 @@ export function RecordPage(): ReactNode {
   const missing = query.error instanceof ClientError && query.error.status === 404
   return (
     <Page
-      title="Request"
+      title={t("Request")}
       about={
         <span className="flex flex-wrap items-center gap-1">
           <span className="font-mono text-xs wrap-anywhere">{seq_id}</span>
-          <CopyButton text={seq_id} label="Copy sequence id" bare />
+          <CopyButton text={seq_id} label={t("Copy sequence id")} bare />
         </span>
       }
       actions={<Ways seqId={seq_id} />}
     >
       {missing ? (
         <div className="panel">
-          <Empty icon="search" title="No such request">
-            Nothing is recorded under this id in this organization. Records are kept for a limited time.
+          <Empty icon="search" title={t("No such request")}>
+            {t(
+              "Nothing is recorded under this id in this organization. Records are kept for a limited time.",
+            )}
           </Empty>
         </div>
       ) : (
-        <Loaded query={query} what="the request">
+        <Loaded query={query} label={t("Loading the request")}>
           {(found) => <Record {...found} />}
         </Loaded>
       )}
@@ -106,22 +110,22 @@ function Ways({ seqId }: { seqId: string }): ReactNode {
         <>
           <Button
             icon="up"
-            aria-label="Newer request"
-            title="Newer request (k)"
+            aria-label={t("Newer request")}
+            title={t("Newer request (k)")}
             disabled={neighbours.newer === null}
             onClick={() => open(neighbours.newer)}
           />
           <Button
             icon="down"
-            aria-label="Older request"
-            title="Older request (j)"
+            aria-label={t("Older request")}
+            title={t("Older request (j)")}
             disabled={neighbours.older === null}
             onClick={() => open(neighbours.older)}
           />
         </>
       ) : null}
       <Button title="Esc" onClick={leave}>
-        {neighbours ? "Back to the list" : "All requests"}
+        {neighbours ? t("Back to the list") : t("All requests")}
       </Button>
     </>
   )
@@ -140,7 +144,7 @@ function Record({
         <Notice tone="bad">
           <LogLink
             view={{ range: "30d", filters: { error_code: sequence.error_code } }}
-            title="All requests with this error"
+            title={t("All requests with this error")}
             className="font-mono font-medium underline underline-offset-2"
           >
             {sequence.error_code}
@@ -150,10 +154,10 @@ function Record({
       ) : null}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-4">
-          <Panel title="Result" actions={<ResultBadge of={sequence} />}>
+          <Panel title={t("Result")} actions={<ResultBadge of={sequence} />}>
             <Facts sequence={sequence} />
           </Panel>
-          <Panel title="Timing">
+          <Panel title={t("Timing")}>
             <Timing sequence={sequence} />
           </Panel>
           {sequence.stages.length > 0 ? <Stages sequence={sequence} /> : null}
@@ -166,18 +170,18 @@ function Record({
           />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
-          <Panel title="Tokens and cost">
+          <Panel title={t("Tokens and cost")}>
             <dl className="number flex flex-wrap justify-between gap-x-6 gap-y-3">
-              <Figure name="Input" value={count(sequence.input_tokens)} />
-              <Figure name="Cached" value={count(sequence.cached_input_tokens)} />
-              <Figure name="Output" value={count(sequence.output_tokens)} />
-              <Figure name="Cost, exact" value={`$${sequence.cost}`} />
+              <Figure name={t("Input")} value={count(sequence.input_tokens)} />
+              <Figure name={t("Cached")} value={count(sequence.cached_input_tokens)} />
+              <Figure name={t("Output")} value={count(sequence.output_tokens)} />
+              <Figure name={t("Cost, exact")} value={exactDollars(sequence.cost)} />
             </dl>
           </Panel>
-          <Panel title="Caller">
+          <Panel title={t("Caller")}>
             <Caller sequence={sequence} />
           </Panel>
-          <Panel title="Tags">
+          <Panel title={t("Tags")}>
             <Tags tags={sequence.tags} />
           </Panel>
         </div>
@@ -187,8 +191,7 @@ function Record({
 }
 
 /** Behind a value: all requests that share it. */
-function Alike({ filter, value, of }: { filter: LogFilter; value: string; of: string }): ReactNode {
-  const words = `All requests ${of}`
+function Alike({ filter, value, words }: { filter: LogFilter; value: string; words: string }): ReactNode {
   return (
     <LogLink
       view={{ range: "30d", filters: { [filter]: value } }}
@@ -209,27 +212,31 @@ function Facts({ sequence }: { sequence: SequenceDetail }): ReactNode {
   return (
     <List
       rows={[
-        ["Started", instant(sequence.timestamp)],
+        [t("Started"), instant(sequence.timestamp)],
         [
-          "Endpoint",
+          t("Endpoint"),
           <>
             {endpointName(sequence.call_source)}{" "}
-            <Alike filter="endpoint" value={sequence.call_source} of="to this endpoint" />
+            <Alike
+              filter="endpoint"
+              value={sequence.call_source}
+              words={t("All requests to this endpoint")}
+            />
           </>,
         ],
         [
-          "Model",
+          t("Model"),
           sequence.model ? (
             <>
               <Link to="/o/$orgId/models" params={{ orgId }} className={linkLooks}>
                 {sequence.model}
               </Link>{" "}
-              <Alike filter="model" value={sequence.model} of="for this model" />
+              <Alike filter="model" value={sequence.model} words={t("All requests for this model")} />
             </>
           ) : null,
         ],
         [
-          "Question set",
+          t("Question set"),
           set ? (
             <>
               <Link
@@ -238,38 +245,44 @@ function Facts({ sequence }: { sequence: SequenceDetail }): ReactNode {
                 search={{ tab: "versions" }}
                 className={linkLooks}
               >
-                {set}, version {version}
+                {version === null ? set : t("{set}, version {version}", { set, version })}
               </Link>{" "}
               <Alike
                 filter="question_set_id"
                 value={sequence.question_set_id ?? set}
-                of="for this question set"
+                words={t("All requests for this question set")}
               />
             </>
           ) : null,
         ],
         [
-          "Questions",
+          t("Questions"),
           questions
-            ? `${count(questions)} asked${abstained === null ? "" : `, ${count(abstained)} abstained`}`
+            ? abstained === null
+              ? t("{questions} asked", { questions: count(questions) })
+              : t("{questions} asked, {abstained} abstained", {
+                  questions: count(questions),
+                  abstained: count(abstained),
+                })
             : null,
         ],
         [
-          "Language",
+          t("Language"),
           sequence.language === unknownLanguage ? null : (
             <>
               {languageName(sequence.language)}{" "}
-              <Alike filter="language" value={sequence.language} of="in this language" />
+              <Alike filter="language" value={sequence.language} words={t("All requests in this language")} />
             </>
           ),
         ],
-        ["Stop reason", sequence.stop_reason],
-        ["Tools called", sequence.tool_calls.join(", ")],
+        [t("Stop reason"), sequence.stop_reason],
+        [t("Tools called"), sequence.tool_calls.join(", ")],
         [
-          "Region",
+          t("Region"),
           sequence.region ? (
             <>
-              {sequence.region} <Alike filter="region" value={sequence.region} of="in this region" />
+              {sequence.region}{" "}
+              <Alike filter="region" value={sequence.region} words={t("All requests in this region")} />
             </>
           ) : null,
         ],
@@ -278,7 +291,7 @@ function Facts({ sequence }: { sequence: SequenceDetail }): ReactNode {
   )
 }
 
-const kinds = { key: "API key", user: "Member", workload: "Workload" } as const
+const kinds = { key: t("API key"), user: t("Member"), workload: t("Workload") } as const
 
 function Caller({ sequence }: { sequence: SequenceDetail }): ReactNode {
   const { id: orgId } = useOrganization()
@@ -290,9 +303,9 @@ function Caller({ sequence }: { sequence: SequenceDetail }): ReactNode {
     <List
       rows={[
         [
-          kind ? kinds[kind] : "Caller",
+          kind ? kinds[kind] : t("Caller"),
           id === null ? (
-            "a session or workload token"
+            t("a session or workload token")
           ) : (
             <>
               {kind === "workload" ? (
@@ -307,18 +320,18 @@ function Caller({ sequence }: { sequence: SequenceDetail }): ReactNode {
                   {name}
                 </Link>
               )}{" "}
-              <Alike filter="principal_id" value={id} of="of this caller" />
+              <Alike filter="principal_id" value={id} words={t("All requests of this caller")} />
             </>
           ),
         ],
-        ["Address", sequence.client_ip],
-        ["Client", sequence.client_ua],
+        [t("Address"), sequence.client_ip],
+        [t("Client"), sequence.client_ua],
         [
-          "Request id",
+          t("Request id"),
           sequence.request_id ? (
             <span className="inline-flex max-w-full flex-wrap items-center gap-1 align-top">
               <span className="font-mono text-xs">{sequence.request_id}</span>
-              <CopyButton text={sequence.request_id} label="Copy request id" bare />
+              <CopyButton text={sequence.request_id} label={t("Copy request id")} bare />
             </span>
           ) : null,
         ],
@@ -332,16 +345,19 @@ function Tags({ tags }: { tags: SequenceDetail["tags"] }): ReactNode {
   if (entries.length === 0)
     return (
       <p className="text-soft text-sm">
-        None. The header <code className="font-mono text-xs">x-umpire-tags: team=ops,job=42</code> sets them.
+        <T
+          text="None. The header <code>x-umpire-tags: team=ops,job=42</code> sets them."
+          code={(children) => <code className="font-mono text-xs">{children}</code>}
+        />
       </p>
     )
   return (
-    <ul className="flex flex-wrap gap-2" aria-label="Tags">
+    <ul className="flex flex-wrap gap-2" aria-label={t("Tags")}>
       {entries.map(([key, value]) => (
         <li key={key}>
           <LogLink
             view={{ range: "30d", tags: [`${key}=${value}`] }}
-            title="All requests with this tag"
+            title={t("All requests with this tag")}
             className="bg-sunken hover:bg-accent-wash hover:text-accent rounded-full px-2.5 py-1 text-xs wrap-anywhere"
           >
             <span className="text-soft">{key}</span> {value}

@@ -1,8 +1,9 @@
 /** Where the time of a request went, as bars, and the workers that were tried. */
 import type { ReactNode } from "react"
 import type { SequenceDetail } from "../../../src/contract/sequences.ts"
-import { milliseconds } from "../parts/format.ts"
+import { exactDollars, milliseconds } from "../parts/format.ts"
 import { Badge, Panel } from "../parts/page.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 interface Part {
   readonly name: string
@@ -15,15 +16,20 @@ interface Part {
 function timeParts(sequence: SequenceDetail): readonly Part[] {
   const { queue_ms, route_ms, engine_ms, seq_duration_ms } = sequence
   const known = [
-    { name: "Route", about: "choosing regions and workers", ms: route_ms, color: "bg-info" },
-    { name: "Queue", about: "waiting for a free slot of a worker", ms: queue_ms, color: "bg-warn" },
-    { name: "Engine", about: "reading, evaluating and generating", ms: engine_ms, color: "bg-bar" },
+    { name: t("Route"), about: t("choosing regions and workers"), ms: route_ms, color: "bg-info" },
+    { name: t("Queue"), about: t("waiting for a free slot of a worker"), ms: queue_ms, color: "bg-warn" },
+    { name: t("Engine"), about: t("reading, evaluating and generating"), ms: engine_ms, color: "bg-bar" },
   ].flatMap(({ ms, ...part }) => (ms === null ? [] : [{ ...part, ms }]))
   if (known.length === 0) return []
   const rest = seq_duration_ms - known.reduce((sum, { ms }) => sum + ms, 0)
   return [
     ...known,
-    { name: "Other", about: "checks, accounting and sending", ms: Math.max(0, rest), color: "bg-bar-rest" },
+    {
+      name: t("Other"),
+      about: t("checks, accounting and sending"),
+      ms: Math.max(0, rest),
+      color: "bg-bar-rest",
+    },
   ]
 }
 
@@ -41,7 +47,7 @@ export function Timing({ sequence }: { sequence: SequenceDetail }): ReactNode {
   }))
   return (
     <div className="flex flex-col gap-2">
-      <ul aria-label="Timing" className="flex flex-col gap-2">
+      <ul aria-label={t("Timing")} className="flex flex-col gap-2">
         {rows.map(({ name, about, ms, color, start }) => (
           <Bar
             key={name}
@@ -54,16 +60,16 @@ export function Timing({ sequence }: { sequence: SequenceDetail }): ReactNode {
           />
         ))}
         <Bar
-          name="First byte"
-          about="until the answer began"
+          name={t("First byte")}
+          about={t("until the answer began")}
           ms={firstByte}
           color="bg-ink/40"
           start={0}
           share={firstByte / longest}
         />
         <Bar
-          name="Total"
-          about="until the answer ended"
+          name={t("Total")}
+          about={t("until the answer ended")}
           ms={total}
           color="bg-ink/70"
           start={0}
@@ -72,7 +78,7 @@ export function Timing({ sequence }: { sequence: SequenceDetail }): ReactNode {
       </ul>
       {parts.length === 0 ? (
         <p className="text-soft text-xs">
-          It never reached a worker, or was recorded before times were measured one by one.
+          {t("It never reached a worker, or was recorded before times were measured one by one.")}
         </p>
       ) : null}
     </div>
@@ -101,12 +107,12 @@ function Bar({
         <span
           className={`absolute inset-y-0 rounded-sm ${color}`}
           style={{
-            left: `${Math.min(start, 0.995) * 100}%`,
+            insetInlineStart: `${Math.min(start, 0.995) * 100}%`,
             width: `max(2px, ${Math.min(share, 1) * 100}%)`,
           }}
         />
       </span>
-      <span className="text-right font-medium">{shortMs(ms)}</span>
+      <span className="text-end font-medium">{shortMs(ms)}</span>
     </li>
   )
 }
@@ -116,7 +122,7 @@ const shortMs = (ms: number): string => (ms > 0 && ms < 10 ? `${Number(ms.toFixe
 
 export function Attempts({ sequence: { attempts } }: { sequence: SequenceDetail }): ReactNode {
   return (
-    <Panel title="Attempts">
+    <Panel title={t("Attempts")}>
       <ol className="number flex flex-col gap-2 text-sm">
         {attempts.map(({ region, result, ms }, index) => (
           <li key={index} className="grid grid-cols-[minmax(0,1fr)_auto_5rem] items-center gap-3">
@@ -124,7 +130,7 @@ export function Attempts({ sequence: { attempts } }: { sequence: SequenceDetail 
               <span className="text-soft">{index + 1}.</span> {region}
             </span>
             <Badge tone={result === "success" ? "good" : "bad"}>{result}</Badge>
-            <span className="text-right font-medium">{shortMs(ms)}</span>
+            <span className="text-end font-medium">{shortMs(ms)}</span>
           </li>
         ))}
       </ol>
@@ -139,7 +145,7 @@ export function Stages({
   sequence: Pick<SequenceDetail, "stages" | "virtual_model">
 }): ReactNode {
   return (
-    <Panel title={`Stages of ${virtual_model ?? ""}`}>
+    <Panel title={t("Stages of {virtualModel}", { virtualModel: virtual_model ?? "" })}>
       <ol className="number flex flex-col gap-2 text-sm">
         {stages.map(({ model, result, questions, ms, cost }, index) => (
           <li key={index} className="flex flex-wrap items-center justify-between gap-x-3 gap-y-0.5">
@@ -148,8 +154,8 @@ export function Stages({
             </span>
             <Badge tone={result === "success" ? "good" : "bad"}>{result}</Badge>
             <span className="text-soft w-full">
-              {questions === null ? "" : `${questions} ${questions === 1 ? "question" : "questions"}, `}$
-              {cost}, {shortMs(ms)}
+              {questions === null ? "" : `${tn(questions, "{count} question", "{count} questions")}, `}
+              {exactDollars(cost)}, {shortMs(ms)}
             </span>
           </li>
         ))}

@@ -2,11 +2,12 @@
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { SequenceDetail } from "../../../src/contract/sequences.ts"
-import { clockTime, count, milliseconds, moment, smallDollars } from "../parts/format.ts"
+import { clockTime, count, exactDollars, milliseconds, moment, smallDollars } from "../parts/format.ts"
 import { Badge, type Tone } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
 import type { Names } from "./use-names.ts"
+import { t } from "../i18n/translate.ts"
 
 const tones: Partial<Record<string, Tone>> = { success: "good", error: "bad", cancelled: "warn" }
 
@@ -42,7 +43,7 @@ export function RequestTable({
   const { id: orgId } = useOrganization()
   return (
     <Table
-      label="Requests"
+      label={t("Requests")}
       compact
       rows={rows}
       rowKey={({ seq_id }) => seq_id}
@@ -50,7 +51,7 @@ export function RequestTable({
       onOpen={({ seq_id }) => onRow(seq_id)}
       columns={[
         {
-          name: "Time",
+          name: t("Time"),
           cell: ({ seq_id, timestamp }) => (
             <Link
               to="/o/$orgId/requests/$seqId"
@@ -63,9 +64,9 @@ export function RequestTable({
             </Link>
           ),
         },
-        { name: "Result", cell: (row) => <ResultBadge of={row} /> },
+        { name: t("Result"), cell: (row) => <ResultBadge of={row} /> },
         {
-          name: "Model",
+          name: t("Model"),
           cell: ({ model, question_set, question_set_version }) => (
             <>
               <span className="block max-w-48 truncate font-mono text-xs" title={model}>
@@ -83,12 +84,12 @@ export function RequestTable({
           ),
         },
         {
-          name: "Endpoint",
+          name: t("Endpoint"),
           wide: true,
           cell: ({ call_source }) => <span className="whitespace-nowrap">{endpointName(call_source)}</span>,
         },
         {
-          name: "Caller and tags",
+          name: t("Caller and tags"),
           wide: true,
           cell: ({ principal_id, api_key_id, tags }) => {
             const id = principal_id ?? api_key_id
@@ -101,31 +102,35 @@ export function RequestTable({
           },
         },
         {
-          name: "Latency",
+          name: t("Latency"),
           align: "right",
           cell: ({ gateway_latency_ms }) => (
             <span className="number whitespace-nowrap">{milliseconds(gateway_latency_ms)}</span>
           ),
         },
         {
-          name: "Tokens",
+          name: t("Tokens"),
           align: "right",
           wide: true,
           cell: ({ input_tokens, cached_input_tokens, output_tokens }) => (
             <span
               className="number whitespace-nowrap"
-              title={`${count(input_tokens)} in, ${count(cached_input_tokens)} cached, ${count(output_tokens)} out`}
+              title={t("{inputTokens} in, {cachedInputTokens} cached, {outputTokens} out", {
+                inputTokens: count(input_tokens),
+                cachedInputTokens: count(cached_input_tokens),
+                outputTokens: count(output_tokens),
+              })}
             >
               {count(input_tokens + cached_input_tokens)} → {count(output_tokens)}
             </span>
           ),
         },
         {
-          name: "Cost",
+          name: t("Cost"),
           align: "right",
           wide: true,
           cell: ({ cost }) => (
-            <span className="number whitespace-nowrap" title={`$${cost}`}>
+            <span className="number whitespace-nowrap" title={exactDollars(cost)}>
               {smallDollars(Number(cost))}
             </span>
           ),

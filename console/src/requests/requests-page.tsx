@@ -6,7 +6,7 @@ import { ClientError } from "../api.ts"
 import { SearchContent } from "../content/search-content.tsx"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
-import { moment, plural } from "../parts/format.ts"
+import { moment } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { MoreButton } from "../parts/more.tsx"
 import { Empty, Loaded, Page } from "../parts/page.tsx"
@@ -19,6 +19,8 @@ import { useListKeys } from "./use-list-keys.ts"
 import { type Names, useNames } from "./use-names.ts"
 import { useRequestLog } from "./use-request-log.ts"
 import { ViewsMenu } from "./views-menu.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/requests")
 const liveEntry = "requests-live"
@@ -72,7 +74,7 @@ export function RequestsPage(): ReactNode {
   if (log.error instanceof ClientError && log.error.status === 503) return <NotConfigured />
   return (
     <Page
-      title="Requests"
+      title={t("Requests")}
       actions={
         <div className="flex flex-wrap items-center gap-2">
           <div className="flex">
@@ -87,7 +89,7 @@ export function RequestsPage(): ReactNode {
             }}
           />
           {live && isOpenEnded(view) ? null : (
-            <Button icon="turn" aria-label="Refresh" title="Refresh" onClick={log.reload} />
+            <Button icon="turn" aria-label={t("Refresh")} title={t("Refresh")} onClick={log.reload} />
           )}
         </div>
       }
@@ -95,10 +97,10 @@ export function RequestsPage(): ReactNode {
       <div className="flex flex-wrap items-center gap-2">
         <Find view={view} onShow={show} />
         <Button icon="filter" onClick={() => setFiltering(true)}>
-          Filter
+          {t("Filter")}
         </Button>
         <Button icon="search" onClick={() => setSearching(true)}>
-          Search texts
+          {t("Search texts")}
         </Button>
         <ViewsMenu view={view} onShow={show} />
         <Chips view={view} names={names} onShow={show} />
@@ -113,7 +115,7 @@ export function RequestsPage(): ReactNode {
           }}
         />
       ) : null}
-      <Loaded query={log} what="requests">
+      <Loaded query={log} label={t("Loading requests")}>
         {(shown) =>
           shown.length === 0 ? (
             <Nothing view={view} onShow={show} />
@@ -143,11 +145,14 @@ const isOpenEnded = ({ range }: LogView): boolean => typeof range === "string"
 
 function NotConfigured(): ReactNode {
   return (
-    <Page title="Requests">
+    <Page title={t("Requests")}>
       <div className="panel">
-        <Empty icon="inbox" title="Analytics is not configured">
-          This installation keeps no events. Its operator can set <code>UMPIRE_ANALYTICS_EMBEDDED=true</code>{" "}
-          or <code>UMPIRE_CLICKHOUSE_URL</code>. Everything else works without it.
+        <Empty icon="inbox" title={t("Analytics is not configured")}>
+          <T
+            text="This installation keeps no events. Its operator can set <code>UMPIRE_ANALYTICS_EMBEDDED=true</code> or <code2>UMPIRE_CLICKHOUSE_URL</code2>. Everything else works without it."
+            code={(children) => <code>{children}</code>}
+            code2={(children) => <code>{children}</code>}
+          />
         </Empty>
       </div>
     </Page>
@@ -156,7 +161,7 @@ function NotConfigured(): ReactNode {
 
 const rangeOptions = [
   ...(Object.keys(presets) as Preset[]).map((value) => ({ value, label: presetNames[value] })),
-  { value: "all" as const, label: "All" },
+  { value: "all" as const, label: t("All") },
 ]
 
 function RangeControl({ view, onChange }: { view: LogView; onChange: (view: LogView) => void }): ReactNode {
@@ -164,7 +169,7 @@ function RangeControl({ view, onChange }: { view: LogView; onChange: (view: LogV
   if (typeof range === "string")
     return (
       <Segments
-        label="Range"
+        label={t("Range")}
         value={range}
         options={rangeOptions}
         onChange={(value) => onChange({ ...view, range: value })}
@@ -172,9 +177,9 @@ function RangeControl({ view, onChange }: { view: LogView; onChange: (view: LogV
     )
   return (
     <span className="number flex flex-wrap items-center gap-2 text-xs">
-      {moment(range.startMs)} to {moment(range.endMs)}
+      {t("{startMs} to {endMs}", { startMs: moment(range.startMs), endMs: moment(range.endMs) })}
       <Button small icon="turn" onClick={() => onChange({ ...view, range: emptyView.range })}>
-        Last day
+        {t("Last day")}
       </Button>
     </span>
   )
@@ -194,14 +199,14 @@ function LiveButton({
     <Button
       aria-pressed={isOn}
       disabled={!possible}
-      title={possible ? "New requests appear by themselves" : "This range lies in the past"}
+      title={possible ? t("New requests appear by themselves") : t("This range lies in the past")}
       onClick={() => onChange(!live)}
     >
       <span
         aria-hidden="true"
         className={`size-2 rounded-full ${isOn ? "bg-bar animate-pulse" : "bg-bar-rest"}`}
       />
-      Live
+      {t("Live")}
     </Button>
   )
 }
@@ -223,16 +228,16 @@ function Find({ view, onShow }: { view: LogView; onShow: (view: LogView) => void
   return (
     <form
       role="search"
-      aria-label="Find a request"
+      aria-label={t("Find a request")}
       className="relative max-sm:w-full sm:w-64"
       onSubmit={find}
     >
-      <Icon name="search" className="text-soft absolute top-2.5 left-2.5 size-4" />
+      <Icon name="search" className="text-soft absolute top-2.5 start-2.5 size-4" />
       <input
-        aria-label="Sequence id or request id"
-        placeholder="seq_… or request id"
+        aria-label={t("Sequence id or request id")}
+        placeholder={t("seq_… or request id")}
         spellCheck={false}
-        className="control pl-8"
+        className="control ps-8"
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
@@ -252,16 +257,16 @@ function Chips({
   const chips = chipsOf(view, names.of)
   if (chips.length === 0) return null
   return (
-    <ul className="flex flex-wrap gap-2" aria-label="Filters">
+    <ul className="flex flex-wrap gap-2" aria-label={t("Filters")}>
       {chips.map(({ words, without }) => (
         <li
           key={words}
-          className="bg-accent-wash text-accent flex min-w-0 items-center gap-1 rounded-full py-0.5 pr-1 pl-3 text-xs wrap-anywhere"
+          className="bg-accent-wash text-accent flex min-w-0 items-center gap-1 rounded-full py-0.5 pe-1 ps-3 text-xs wrap-anywhere"
         >
           {words}
           <button
             type="button"
-            aria-label={`Remove the filter ${words}`}
+            aria-label={t("Remove the filter {words}", { words })}
             className="hover:bg-panel grid size-5 shrink-0 place-items-center rounded-full"
             onClick={() => onShow(without)}
           >
@@ -272,7 +277,7 @@ function Chips({
       {chips.length > 1 ? (
         <li>
           <Button kind="bare" small onClick={() => onShow({ ...emptyView, range: view.range })}>
-            Clear all
+            {t("Clear all")}
           </Button>
         </li>
       ) : null}
@@ -284,7 +289,7 @@ function NewRequests({ many, onShow }: { many: number; onShow: () => void }): Re
   return (
     <div role="status" className="sticky top-3 z-10 -my-1 flex justify-center">
       <Button small icon="up" className="shadow-lift rounded-full" onClick={onShow}>
-        {plural(many, "new request")}
+        {tn(many, "{count} new request", "{count} new requests")}
       </Button>
     </div>
   )
@@ -296,23 +301,25 @@ function Nothing({ view, onShow }: { view: LogView; onShow: (view: LogView) => v
     <div className="panel">
       <Empty
         icon="inbox"
-        title={isFiltered ? "No request matches" : "No requests in this range"}
+        title={isFiltered ? t("No request matches") : t("No requests in this range")}
         action={
           isFiltered || view.range !== "all" ? (
             <div className="flex flex-wrap justify-center gap-2">
               {isFiltered ? (
-                <Button onClick={() => onShow({ ...emptyView, range: view.range })}>Clear filters</Button>
+                <Button onClick={() => onShow({ ...emptyView, range: view.range })}>
+                  {t("Clear filters")}
+                </Button>
               ) : null}
               {view.range === "all" ? null : (
-                <Button onClick={() => onShow({ ...view, range: "all" })}>Show all times</Button>
+                <Button onClick={() => onShow({ ...view, range: "all" })}>{t("Show all times")}</Button>
               )}
             </div>
           ) : null
         }
       >
         {isFiltered
-          ? "Remove a filter, or choose a longer range."
-          : "Every request to the models appears here within seconds, whoever made it."}
+          ? t("Remove a filter, or choose a longer range.")
+          : t("Every request to the models appears here within seconds, whoever made it.")}
       </Empty>
     </div>
   )
@@ -321,7 +328,13 @@ function Nothing({ view, onShow }: { view: LogView; onShow: (view: LogView) => v
 function KeyHints(): ReactNode {
   return (
     <p className="text-soft text-xs max-md:hidden">
-      <Key>j</Key> <Key>k</Key> choose a row, <Key>Enter</Key> opens it, <Key>Esc</Key> lets go.
+      <T
+        text="{j} {k} choose a row, {enter} opens it, {escape} lets go."
+        j={<Key>j</Key>}
+        k={<Key>k</Key>}
+        enter={<Key>Enter</Key>}
+        escape={<Key>Esc</Key>}
+      />
     </p>
   )
 }

@@ -7,12 +7,13 @@ import { Menu, MenuHeading, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { useBrowserStorage } from "../session.ts"
 import { type LogView, emptyView } from "./log-view.ts"
 import { deleteView, isSameView, saveView, savedViews, viewNameCharactersMax } from "./saved-views.ts"
+import { t } from "../i18n/translate.ts"
 
 const givenViews = [
-  { name: "All requests", view: emptyView },
-  { name: "Errors", view: { ...emptyView, filters: { result: "error" } } },
-  { name: "Slower than 1 s", view: { ...emptyView, filters: { latency_ms_min: "1000" } } },
-  { name: "Abstained", view: { ...emptyView, filters: { verdict: "abstained" } } },
+  { name: t("All requests"), view: emptyView },
+  { name: t("Errors"), view: { ...emptyView, filters: { result: "error" } } },
+  { name: t("Slower than 1 s"), view: { ...emptyView, filters: { latency_ms_min: "1000" } } },
+  { name: t("Abstained"), view: { ...emptyView, filters: { verdict: "abstained" } } },
 ] as const
 
 export function ViewsMenu({ view, onShow }: { view: LogView; onShow: (view: LogView) => void }): ReactNode {
@@ -28,7 +29,7 @@ export function ViewsMenu({ view, onShow }: { view: LogView; onShow: (view: LogV
         align="start"
         trigger={
           <Button icon="bookmark">
-            <span className="max-w-40 truncate">{current?.name ?? "Views"}</span>
+            <span className="max-w-40 truncate">{current?.name ?? t("Views")}</span>
           </Button>
         }
       >
@@ -38,7 +39,7 @@ export function ViewsMenu({ view, onShow }: { view: LogView; onShow: (view: LogV
           </MenuItem>
         ))}
         <MenuLine />
-        <MenuHeading>{saved.length > 0 ? "Saved views" : "No saved views yet"}</MenuHeading>
+        <MenuHeading>{saved.length > 0 ? t("Saved views") : t("No saved views yet")}</MenuHeading>
         {saved.map((one) => (
           <MenuItem key={one.name} checked={one.name === current?.name} onSelect={() => onShow(one.view)}>
             {one.name}
@@ -54,11 +55,11 @@ export function ViewsMenu({ view, onShow }: { view: LogView; onShow: (view: LogV
               refresh()
             }}
           >
-            Delete “{current.name}”
+            {t("Delete “{name}”", { name: current.name })}
           </MenuItem>
         ) : (
           <MenuItem icon="plus" onSelect={() => setSaving(true)}>
-            Save this view
+            {t("Save this view")}
           </MenuItem>
         )}
       </Menu>
@@ -89,8 +90,8 @@ function SaveView({
   const given = name.trim()
   return (
     <FormDialog
-      title="Save this view"
-      submit="Save view"
+      title={t("Save this view")}
+      submit={t("Save view")}
       ready={given !== ""}
       write={{
         isPending: false,
@@ -103,15 +104,15 @@ function SaveView({
       onClose={onClose}
     >
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         maxLength={viewNameCharactersMax}
-        placeholder="Errors of the nightly job"
+        placeholder={t("Errors of the nightly job")}
         value={name}
         hint={
           taken.includes(given)
-            ? "A view with this name is replaced."
-            : "Range and filters, for you, in this browser. To share a view, send its address."
+            ? t("A view with this name is replaced.")
+            : t("Range and filters, for you, in this browser. To share a view, send its address.")
         }
         onChange={(event) => setName(event.target.value)}
       />

@@ -14,6 +14,7 @@ import { Table } from "../parts/table.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
 import { modelsQuery, useIsOwner, useOrganization } from "../session.ts"
 import { type Preview, previewRoute } from "./preview.ts"
+import { t } from "../i18n/translate.ts"
 
 type Region = OrganizationResources["regions"][number]
 
@@ -29,12 +30,14 @@ export function RoutingPage(): ReactNode {
   })
   return (
     <Page
-      title="Routing"
-      about="The regions in which this organization's requests may run, and the order in which they are tried."
+      title={t("Routing")}
+      about={t(
+        "The regions in which this organization's requests may run, and the order in which they are tried.",
+      )}
     >
-      <Loaded query={policy} what="the routing policy">
+      <Loaded query={policy} label={t("Loading the routing policy")}>
         {(saved) => (
-          <Loaded query={resources} what="the regions">
+          <Loaded query={resources} label={t("Loading the regions")}>
             {({ regions }) => <Policy saved={saved} regions={regions} />}
           </Loaded>
         )}
@@ -60,37 +63,37 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
       <div className="flex flex-col gap-4">
         {regions.length > 1 ? <RegionTable regions={regions} preview={preview} /> : null}
-        <Panel title="What a request would try">
+        <Panel title={t("What a request would try")}>
           <div className="flex flex-col gap-3">
             <label className="flex flex-wrap items-center gap-2 text-sm">
-              A request for
-              <ModelSelect label="Model" models={models} value={model} onChange={setChosen} />
+              {t("A request for")}
+              <ModelSelect label={t("Model")} models={models} value={model} onChange={setChosen} />
             </label>
             <PreviewSteps preview={preview} regions={regions} />
           </div>
         </Panel>
       </div>
-      <Panel title="Policy">
+      <Panel title={t("Policy")}>
         <div className="flex flex-col gap-5">
           <fieldset disabled={!owner || write.isPending} className="flex flex-col gap-5">
             <Choice
-              title="First region"
+              title={t("First region")}
               value={policy.mode}
               options={[
-                { value: "nearest", label: "Nearest" },
-                { value: "ordered", label: "Ordered" },
-                { value: "required", label: "Required" },
+                { value: "nearest", label: t("Nearest") },
+                { value: "ordered", label: t("Ordered") },
+                { value: "required", label: t("Required") },
               ]}
               hint={modeHints[policy.mode]}
               onChange={(mode) => setPolicy({ ...policy, mode })}
             />
             <Choice
-              title="Fallback"
+              title={t("Fallback")}
               value={policy.fallback}
               options={[
-                { value: "visible_regions", label: "Any region" },
-                { value: "same_country", label: "Same country" },
-                { value: "disabled", label: "No fallback" },
+                { value: "visible_regions", label: t("Any region") },
+                { value: "same_country", label: t("Same country") },
+                { value: "disabled", label: t("No fallback") },
               ]}
               hint={fallbackHints[policy.fallback]}
               onChange={(fallback) => setPolicy({ ...policy, fallback })}
@@ -103,7 +106,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
           </fieldset>
           <ErrorNotice error={write.error} />
           {write.isSuccess && !changed ? (
-            <Notice tone="good">Saved. It applies from the next request on.</Notice>
+            <Notice tone="good">{t("Saved. It applies from the next request on.")}</Notice>
           ) : null}
           {owner ? (
             <div className="flex gap-2">
@@ -113,12 +116,12 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
                 disabled={!changed}
                 onClick={() => write.mutate(undefined)}
               >
-                Save policy
+                {t("Save policy")}
               </Button>
-              {changed ? <Button onClick={() => setPolicy(saved)}>Discard changes</Button> : null}
+              {changed ? <Button onClick={() => setPolicy(saved)}>{t("Discard changes")}</Button> : null}
             </div>
           ) : (
-            <Notice tone="info">Only owners can change the routing policy.</Notice>
+            <Notice tone="info">{t("Only owners can change the routing policy.")}</Notice>
           )}
         </div>
       </Panel>
@@ -127,14 +130,14 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
 }
 
 const modeHints = {
-  nearest: "The allowed region closest to the gateway.",
-  ordered: "The first allowed region of your list that hosts the model.",
-  required: "The first region of your list, or the request is refused.",
+  nearest: t("The allowed region closest to the gateway."),
+  ordered: t("The first allowed region of your list that hosts the model."),
+  required: t("The first region of your list, or the request is refused."),
 }
 const fallbackHints = {
-  visible_regions: "Every other allowed region is tried.",
-  same_country: "Only allowed regions in the first one's country are tried.",
-  disabled: "No other region is tried.",
+  visible_regions: t("Every other allowed region is tried."),
+  same_country: t("Only allowed regions in the first one's country are tried."),
+  disabled: t("No other region is tried."),
 }
 
 function Choice<Value extends string>({
@@ -171,18 +174,18 @@ function RegionList({
   const others = regions.filter(({ id }) => !listed.includes(id))
   return (
     <div className="flex flex-col gap-1.5">
-      <span className="label">Allowed regions</span>
+      <span className="label">{t("Allowed regions")}</span>
       {listed.length === 0 ? (
-        <p className="text-soft text-sm">All regions are allowed. Add regions to allow only those.</p>
+        <p className="text-soft text-sm">{t("All regions are allowed. Add regions to allow only those.")}</p>
       ) : null}
-      <ol className="flex flex-col gap-1.5" aria-label="Allowed regions">
+      <ol className="flex flex-col gap-1.5" aria-label={t("Allowed regions")}>
         {listed.map((id, index) => (
           <li
             key={id}
             {...drag.row(index)}
             className={`bg-sunken flex items-center gap-2 rounded-md px-2 py-1.5 text-sm ${drag.isTarget(index) ? "ring-accent ring-2" : ""}`}
           >
-            <Handle what={id} drag={drag.handle(index)} />
+            <Handle label={t("Move {id}", { id })} drag={drag.handle(index)} />
             <span className="number text-soft">{index + 1}</span>
             <span className="flex-1">{id}</span>
             <Button
@@ -190,14 +193,14 @@ function RegionList({
               small
               icon="up"
               disabled={index === 0}
-              aria-label={`Move ${id} up`}
+              aria-label={t("Move {id} up", { id })}
               onClick={() => onChange(moved(listed, index, index - 1))}
             />
             <Button
               kind="bare"
               small
               icon="cross"
-              aria-label={`Remove ${id}`}
+              aria-label={t("Remove {id}", { id })}
               onClick={() => onChange(listed.toSpliced(index, 1))}
             />
           </li>
@@ -223,15 +226,19 @@ const regionName = (id: string, country: string | undefined): string =>
 
 function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonly Region[] }): ReactNode {
   if ("refused" in preview)
-    return <Notice tone="bad">This request would be refused. {preview.refused}.</Notice>
+    return (
+      <Notice tone="bad">
+        {t("This request would be refused.")} {preview.refused}.
+      </Notice>
+    )
   return (
-    <ol className="flex flex-wrap items-center gap-2 text-sm" aria-label="Regions tried in order">
+    <ol className="flex flex-wrap items-center gap-2 text-sm" aria-label={t("Regions tried in order")}>
       {preview.tries.map((id, index) => (
         <li key={id} className="flex items-center gap-2">
           {index > 0 ? (
-            <span className="text-soft text-xs">then</span>
+            <span className="text-soft text-xs">{t("then")}</span>
           ) : (
-            <span className="text-soft text-xs">first</span>
+            <span className="text-soft text-xs">{t("first")}</span>
           )}
           <Badge tone={index === 0 ? "good" : "plain"}>
             {regionName(id, regions.find((region) => region.id === id)?.country)}
@@ -246,17 +253,20 @@ function RegionTable({ regions, preview }: { regions: readonly Region[]; preview
   const tries = "tries" in preview ? preview.tries : []
   return (
     <Table
-      label="Regions"
+      label={t("Regions")}
       rows={regions}
       rowKey={({ id }) => id}
       columns={[
-        { name: "Region", cell: ({ id }) => id },
-        { name: "Country", cell: ({ country }) => (country === noCountry ? "" : country) },
-        { name: "Here", cell: ({ home }) => (home ? <Badge tone="good">this gateway</Badge> : null) },
+        { name: t("Region"), cell: ({ id }) => id },
+        { name: t("Country"), cell: ({ country }) => (country === noCountry ? "" : country) },
         {
-          name: "Tried",
+          name: t("Here"),
+          cell: ({ home }) => (home ? <Badge tone="good">{t("this gateway")}</Badge> : null),
+        },
+        {
+          name: t("Tried"),
           align: "right",
-          cell: ({ id }) => (tries.includes(id) ? `${tries.indexOf(id) + 1}.` : "not tried"),
+          cell: ({ id }) => (tries.includes(id) ? `${tries.indexOf(id) + 1}.` : t("not tried")),
         },
       ]}
     />

@@ -11,21 +11,22 @@ import { probability } from "../parts/format.ts"
 import { type LabelValue, labelName, labelOfVerdict } from "./labels.ts"
 import { LabelSelect } from "./label-select.tsx"
 import { type SetAddress, setsKey } from "./set-query.ts"
+import { t } from "../i18n/translate.ts"
 
 type Labels = Readonly<Record<string, LabelValue>>
 
 const words = {
   example: {
-    title: "Add an example",
-    submit: "Add example",
-    about: "The set learns from it when it is taught.",
-    labels: "Right answers",
+    title: t("Add an example"),
+    submit: t("Add example"),
+    about: t("The set learns from it when it is taught."),
+    labels: t("Right answers"),
   },
   case: {
-    title: "Freeze a case",
-    submit: "Freeze case",
-    about: "Every version must give these answers; a check says which do not.",
-    labels: "Expected answers",
+    title: t("Freeze a case"),
+    submit: t("Freeze case"),
+    about: t("Every version must give these answers; a check says which do not."),
+    labels: t("Expected answers"),
   },
 } as const
 
@@ -70,7 +71,7 @@ export function AddLabelledText({
     >
       <p className="text-soft text-sm">{about}</p>
       <AreaField
-        label="Text"
+        label={t("Text")}
         rows={5}
         required
         dir="auto"
@@ -82,10 +83,10 @@ export function AddLabelledText({
       />
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <Button icon="play" disabled={blank} busy={ask.isPending} onClick={() => ask.mutate(undefined)}>
-          Ask the set
+          {t("Ask the set")}
         </Button>
         <p className="text-soft flex-1 basis-56 text-xs">
-          Fills in its own answers, for you to check. Charged as a request.
+          {t("Fills in its own answers, for you to check. Charged as a request.")}
         </p>
       </div>
       <ErrorNotice error={ask.error} />
@@ -126,11 +127,21 @@ function Row({
         </p>
       </div>
       <div>
-        <LabelSelect tall label={`Answer to ${asked.name}`} asked={asked} value={value} onChange={onChange} />
+        <LabelSelect
+          tall
+          label={t("Answer to {name}", { name: asked.name })}
+          asked={asked}
+          value={value}
+          onChange={onChange}
+        />
         {answered ? (
           <p className="number text-soft mt-1 text-xs">
-            {answered.abstained ? "The set abstains" : `The set says ${labelName(asked, answered.verdict)}`},{" "}
-            {probability(answered.confidence)} sure
+            {answered.abstained
+              ? t("The set abstains, {confidence} sure", { confidence: probability(answered.confidence) })
+              : t("The set says {answer}, {confidence} sure", {
+                  answer: labelName(asked, answered.verdict),
+                  confidence: probability(answered.confidence),
+                })}
           </p>
         ) : null}
       </div>
@@ -160,11 +171,14 @@ async function addExample(at: SetAddress, input: string, labels: Labels): Promis
 }
 
 function problemOf({ contradictions, refused, duplicates }: AddedRows): string | null {
-  if (refused[0]) return `It cannot be used: ${refused[0].reason}`
+  if (refused[0]) return t("It cannot be used: {reason}", { reason: refused[0].reason })
   const other = contradictions[0]
   if (other)
-    return `This text is an example already, with another answer to ${other.question}. Change its label in the table.`
-  return duplicates > 0 ? "This text is an example already, with these labels." : null
+    return t(
+      "This text is an example already, with another answer to {question}. Change its label in the table.",
+      { question: other.question },
+    )
+  return duplicates > 0 ? t("This text is an example already, with these labels.") : null
 }
 
 async function addCase(at: SetAddress, input: string, expected: Labels): Promise<void> {

@@ -8,7 +8,7 @@ import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
-import { ago, count, moment, plural, probability } from "../parts/format.ts"
+import { ago, count, moment, probability } from "../parts/format.ts"
 import { Figure } from "../parts/figure.tsx"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
@@ -20,6 +20,7 @@ import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
 import { labelName } from "./labels.ts"
 import { type SetAddress, casesKey, jobsKey, setsKey } from "./set-query.ts"
 import { versionOptions, useVersionList } from "./version-list.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function CasesTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   const [adding, setAdding] = useState(false)
@@ -30,10 +31,14 @@ export function CasesTab({ set, at }: { set: QuestionSet; at: SetAddress }): Rea
     async (query) => await api.listQuestionSetCases({ params: at, query }),
   )
   if (set.questions.length === 0)
-    return <Notice tone="info">Cases expect answers to the questions of a set, and this set has none.</Notice>
+    return (
+      <Notice tone="info">
+        {t("Cases expect answers to the questions of a set, and this set has none.")}
+      </Notice>
+    )
   return (
     <div className="flex flex-col gap-4">
-      <Loaded query={cases} what="frozen cases">
+      <Loaded query={cases} label={t("Loading frozen cases")}>
         {(rows) =>
           rows.length === 0 ? (
             <NoCases onAdd={add} />
@@ -42,10 +47,14 @@ export function CasesTab({ set, at }: { set: QuestionSet; at: SetAddress }): Rea
               <Check set={set} at={at} />
               <div className="flex flex-wrap items-center justify-between gap-3">
                 <p className="text-soft text-sm">
-                  {plural(set.counts.cases, "text")} with the answers that every version must give.
+                  {tn(
+                    set.counts.cases,
+                    "{count} text with the answers that every version must give.",
+                    "{count} texts with the answers that every version must give.",
+                  )}
                 </p>
                 <Button icon="plus" onClick={add}>
-                  Add case
+                  {t("Add case")}
                 </Button>
               </div>
               <CaseTable set={set} rows={rows} onDelete={setDeleting} />
@@ -57,13 +66,13 @@ export function CasesTab({ set, at }: { set: QuestionSet; at: SetAddress }): Rea
       {adding ? <AddLabelledText kind="case" set={set} at={at} onClose={() => setAdding(false)} /> : null}
       {deleting ? (
         <ConfirmDialog
-          title="Delete this case?"
-          submit="Delete case"
+          title={t("Delete this case?")}
+          submit={t("Delete case")}
           act={async () => await api.deleteQuestionSetCase({ params: { ...at, case_id: deleting.id } })}
           refreshes={[setsKey(at.org_id)]}
           onClose={() => setDeleting(null)}
         >
-          “{deleting.input.slice(0, shownCharacters)}” is no longer checked.
+          {t("“{input}” is no longer checked.", { input: deleting.input.slice(0, shownCharacters) })}
         </ConfirmDialog>
       ) : null}
     </div>
@@ -77,15 +86,16 @@ function NoCases({ onAdd }: { onAdd: () => void }): ReactNode {
     <div className="panel">
       <Empty
         icon="lock"
-        title="No frozen cases yet"
+        title={t("No frozen cases yet")}
         action={
           <Button kind="loud" icon="plus" onClick={onAdd}>
-            Add case
+            {t("Add case")}
           </Button>
         }
       >
-        Freeze a text with the answers that it must go on getting. Publishing a version or changing the model
-        then checks all cases and shows which answers flip.
+        {t(
+          "Freeze a text with the answers that it must go on getting. Publishing a version or changing the model then checks all cases and shows which answers flip.",
+        )}
       </Empty>
     </div>
   )
@@ -102,12 +112,12 @@ function CaseTable({
 }): ReactNode {
   return (
     <Table
-      label="Frozen cases"
+      label={t("Frozen cases")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Text",
+          name: t("Text"),
           cell: ({ input }) => (
             <span dir="auto" className="line-clamp-3 max-w-2xl">
               {input}
@@ -118,11 +128,15 @@ function CaseTable({
           name: asked.name,
           cell: ({ expected }: FrozenCase) => {
             const label = expected[asked.name]
-            return label === undefined ? <span className="text-soft">any</span> : labelName(asked, label)
+            return label === undefined ? (
+              <span className="text-soft">{t("any")}</span>
+            ) : (
+              labelName(asked, label)
+            )
           },
         })),
         {
-          name: "Frozen",
+          name: t("Frozen"),
           cell: ({ created_at }) => (
             <span className="whitespace-nowrap" title={moment(created_at)}>
               {ago(created_at)}
@@ -132,7 +146,7 @@ function CaseTable({
         actionsColumn(true, (one: FrozenCase) => (
           <ActionsMenu of={one.input.slice(0, shownCharacters)}>
             <MenuItem icon="trash" danger onSelect={() => onDelete(one)}>
-              Delete
+              {t("Delete")}
             </MenuItem>
           </ActionsMenu>
         )),
@@ -157,19 +171,19 @@ function Check({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   )
   const result = job?.kind === "check" && job.state === "succeeded" ? job.result : null
   return (
-    <Panel title="Check">
+    <Panel title={t("Check")}>
       <div className="flex flex-col gap-4">
         <div className="grid items-end gap-3 sm:grid-cols-[12rem_12rem_auto_minmax(0,1fr)]">
           <SelectField
-            label="Version"
+            label={t("Version")}
             value={version}
             options={versionOptions(versions, version)}
             onChange={(event) => setVersion(event.target.value)}
           />
           <SelectField
-            label="Compared with"
+            label={t("Compared with")}
             value={against}
-            options={[{ value: "", label: "No other version" }, ...versionOptions(versions, against)]}
+            options={[{ value: "", label: t("No other version") }, ...versionOptions(versions, against)]}
             onChange={(event) => setAgainst(event.target.value)}
           />
           <Button
@@ -179,14 +193,24 @@ function Check({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
             busy={start.isPending}
             onClick={() => start.mutate(undefined)}
           >
-            Run check
+            {t("Run check")}
           </Button>
           <p className="text-soft text-xs sm:pb-2">
-            {plural(set.counts.cases, "case")}, each charged as a request{against ? " for each version" : ""}.
+            {against
+              ? tn(
+                  set.counts.cases,
+                  "{count} case, each charged as a request for each version.",
+                  "{count} cases, each charged as a request for each version.",
+                )
+              : tn(
+                  set.counts.cases,
+                  "{count} case, each charged as a request.",
+                  "{count} cases, each charged as a request.",
+                )}
           </p>
         </div>
         <ErrorNotice error={start.error} />
-        {job ? <JobProgress at={at} job={job} doing="Asking about the frozen cases" /> : null}
+        {job ? <JobProgress at={at} job={job} doing={t("Asking about the frozen cases")} /> : null}
         {result ? <Checked set={set} at={at} result={result} finishedAt={job?.finished_at ?? null} /> : null}
       </div>
     </Panel>
@@ -209,21 +233,33 @@ function Checked({
     <>
       <Notice tone={failed > 0 ? "bad" : "good"}>
         {failed > 0
-          ? `Version ${version} gives ${plural(failed, "wrong answer")}.`
-          : `Version ${version} gives every expected answer${abstained > 0 ? " that it does not abstain from" : ""}.`}
-        {finishedAt ? <span title={moment(finishedAt)}> Checked {ago(finishedAt)}.</span> : null}
+          ? tn(
+              failed,
+              "Version {version} gives {count} wrong answer.",
+              "Version {version} gives {count} wrong answers.",
+              { version },
+            )
+          : abstained > 0
+            ? t("Version {version} gives every expected answer that it does not abstain from.", { version })
+            : t("Version {version} gives every expected answer.", { version })}
+        {finishedAt ? (
+          <span title={moment(finishedAt)}>
+            {" "}
+            {t("Checked {finishedAt}.", { finishedAt: ago(finishedAt) })}
+          </span>
+        ) : null}
       </Notice>
       <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-4">
-        <Figure framed name="Cases" value={count(cases)} />
-        <Figure framed name="Right answers" value={count(passed)} />
-        <Figure framed name="Wrong answers" value={count(failed)} />
-        <Figure framed name="Abstained" value={count(abstained)} />
+        <Figure framed name={t("Cases")} value={count(cases)} />
+        <Figure framed name={t("Right answers")} value={count(passed)} />
+        <Figure framed name={t("Wrong answers")} value={count(failed)} />
+        <Figure framed name={t("Abstained")} value={count(abstained)} />
       </dl>
       {failures.length > 0 ? <Failures set={set} at={at} failures={failures} /> : null}
       {difference ? (
         <>
           <h3 className="text-sm font-semibold">
-            From version {difference.from} to version {difference.to}
+            {t("From version {from} to version {to}", { from: difference.from, to: difference.to })}
           </h3>
           <FlipTables set={set} at={at} result={difference} />
         </>
@@ -245,14 +281,14 @@ function Failures({
   const asked = (name: string) => set.questions.find((one) => one.name === name)
   return (
     <Table
-      label="Failures"
+      label={t("Failures")}
       rows={failures}
       rowKey={({ id, question }) => `${id} ${question}`}
       columns={[
         ...answerColumns,
-        { name: "Expected", cell: (one) => labelName(asked(one.question), one.expected) },
+        { name: t("Expected"), cell: (one) => labelName(asked(one.question), one.expected) },
         {
-          name: "Answered",
+          name: t("Answered"),
           cell: (one) => (
             <span className="text-bad">
               {labelName(asked(one.question), one.verdict)} ({probability(one.confidence)})

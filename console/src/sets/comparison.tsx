@@ -7,13 +7,13 @@ import { breakable } from "../parts/breakable.tsx"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { Loaded, Panel } from "../parts/page.tsx"
 import { numberText } from "../parts/typed-number.ts"
 import { FlipTables } from "./flip-tables.tsx"
 import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
 import { type SetAddress, jobsKey, versionsKey } from "./set-query.ts"
 import { versionOptions } from "./version-list.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function Comparison({
   set,
@@ -29,17 +29,17 @@ export function Comparison({
   const [from, setFrom] = useState(String(before))
   const [to, setTo] = useState(String(set.latest_version))
   return (
-    <Panel title="Compare two versions">
+    <Panel title={t("Compare two versions")}>
       <div className="flex flex-col gap-4">
         <div className="grid max-w-md gap-3 sm:grid-cols-2">
           <SelectField
-            label="From"
+            label={t("From")}
             value={from}
             options={versionOptions(versions, from)}
             onChange={(event) => setFrom(event.target.value)}
           />
           <SelectField
-            label="To"
+            label={t("To")}
             value={to}
             options={versionOptions(versions, to)}
             onChange={(event) => setTo(event.target.value)}
@@ -58,16 +58,16 @@ function Difference({ at, from, to }: { at: SetAddress; from: string; to: string
     queryFn: async () => await api.compareQuestionSetVersions({ params: at, query: { from, to } }),
   })
   return (
-    <Loaded query={query} what="the difference">
+    <Loaded query={query} label={t("Loading the difference")}>
       {({ changes }) =>
         changes.length === 0 ? (
-          <p className="text-soft text-sm">Nothing differs.</p>
+          <p className="text-soft text-sm">{t("Nothing differs.")}</p>
         ) : (
-          <dl aria-label="What changed" className="divide-line border-line divide-y border-y text-sm">
+          <dl aria-label={t("What changed")} className="divide-line border-line divide-y border-y text-sm">
             {changes.map(({ path, before, after }) => (
               <div key={path} className="grid gap-x-4 gap-y-1 py-2 sm:grid-cols-[12rem_1fr]">
                 <dt className="font-mono text-xs wrap-anywhere">
-                  {breakable(path.replace(/\.artefact$/, " (what was taught)"))}
+                  {breakable(path.replace(/\.artefact$/, ` (${t("what was taught")})`))}
                 </dt>
                 <dd className="flex min-w-0 flex-col gap-0.5 font-mono text-xs wrap-anywhere">
                   <del className="text-bad line-clamp-4 no-underline">− {written(path, before)}</del>
@@ -85,9 +85,10 @@ function Difference({ at, from, to }: { at: SetAddress; from: string; to: string
 const hashShown = 12
 
 function written(path: string, value: unknown): string {
-  if (value === null || value === undefined) return "none"
+  if (value === null || value === undefined) return t("none")
   // What was taught is named by a hash; its beginning tells two apart.
-  if (path.endsWith(".artefact") && typeof value === "string") return `taught ${value.slice(0, hashShown)}`
+  if (path.endsWith(".artefact") && typeof value === "string")
+    return t("taught {hash}", { hash: value.slice(0, hashShown) })
   if (/\.(?:threshold|target_accuracy)$/.test(path) && typeof value === "number")
     return `${numberText(value, "percentage")}%`
   return typeof value === "string" ? value : JSON.stringify(value)
@@ -123,17 +124,21 @@ function Flips({
           busy={start.isPending}
           onClick={() => start.mutate(undefined)}
         >
-          Compare the answers
+          {t("Compare the answers")}
         </Button>
         <p className="text-soft flex-1 basis-56 text-xs">
           {texts === 0
-            ? "Add examples first: both versions are asked about them."
-            : `Asks both versions about ${plural(texts, "text")}; each is charged as a request.`}
+            ? t("Add examples first: both versions are asked about them.")
+            : tn(
+                texts,
+                "Asks both versions about {count} text; each is charged as a request.",
+                "Asks both versions about {count} texts; each is charged as a request.",
+              )}
         </p>
       </div>
       <ErrorNotice error={start.error} />
       {job && (isUnderWay(job) || job.state === "failed") ? (
-        <JobProgress at={at} job={job} doing="Asking both versions" />
+        <JobProgress at={at} job={job} doing={t("Asking both versions")} />
       ) : null}
       {fits ? <FlipTables set={set} at={at} result={result} /> : null}
     </div>

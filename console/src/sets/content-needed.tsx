@@ -7,10 +7,10 @@ import { api, useWrite } from "../api.ts"
 import { contentKey, contentSettingsQuery } from "../content/content-panel.tsx"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { plural } from "../parts/format.ts"
 import { Empty, Notice } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { setsKey } from "./set-query.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function ContentNeeded({ set, isAvailable }: { set: QuestionSet; isAvailable: boolean }): ReactNode {
   const { id: org_id } = useOrganization()
@@ -39,7 +39,7 @@ export function ContentNeeded({ set, isAvailable }: { set: QuestionSet; isAvaila
     <div className="panel flex flex-col gap-2 pb-4">
       <Empty
         icon="eye"
-        title="People can review doubtful answers here"
+        title={t("People can review doubtful answers here")}
         action={
           isAvailable && owner ? (
             <div className="flex flex-wrap justify-center gap-2">
@@ -49,32 +49,40 @@ export function ContentNeeded({ set, isAvailable }: { set: QuestionSet; isAvaila
                 disabled={!settings}
                 onClick={() => keep.mutate(undefined)}
               >
-                Keep texts and answers for {plural(settings?.retention_days ?? 30, "day")}
+                {tn(
+                  settings?.retention_days ?? 30,
+                  "Keep texts and answers for {count} day",
+                  "Keep texts and answers for {count} days",
+                )}
               </Button>
               <Link
                 to="/o/$orgId/settings"
                 params={{ orgId: org_id }}
                 className="border-strong bg-panel hover:bg-sunken inline-flex h-9 items-center rounded-md border px-3 text-sm font-medium"
               >
-                Choose in Settings
+                {t("Choose in Settings")}
               </Link>
             </div>
           ) : undefined
         }
       >
-        To decide whether “{set.name}” answered right, reviewers must see the text. This organization keeps no
-        texts of its requests: nothing is stored unless you choose it. Kept content is encrypted, deleted
-        after the time you set, and every reading is in the audit log.
+        {t(
+          "To decide whether “{name}” answered right, reviewers must see the text. This organization keeps no texts of its requests: nothing is stored unless you choose it. Kept content is encrypted, deleted after the time you set, and every reading is in the audit log.",
+          { name: set.name },
+        )}
       </Empty>
       <div className="px-4">
         <ErrorNotice error={keep.error} />
         {isAvailable ? null : (
           <Notice tone="warn">
-            This installation has no key to encrypt content with, so nothing can be kept. The operator sets
-            content.keys.
+            {t(
+              "This installation has no key to encrypt content with, so nothing can be kept. The operator sets content.keys.",
+            )}
           </Notice>
         )}
-        {isAvailable && !owner ? <Notice tone="info">Only owners can choose what is kept.</Notice> : null}
+        {isAvailable && !owner ? (
+          <Notice tone="info">{t("Only owners can choose what is kept.")}</Notice>
+        ) : null}
       </div>
     </div>
   )

@@ -5,7 +5,6 @@ import { type ReactNode, useState } from "react"
 import { api, useWrite } from "../api.ts"
 import { FormDialog } from "../parts/dialog.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { type Draft, question } from "../playground/draft.ts"
 import { ModelSelect } from "../playground/model-select.tsx"
@@ -13,12 +12,19 @@ import { firstModel } from "../playground/models.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { type SetDraft, questionsOfDraft, whatIsWrongWithName, whatKeepsFromSaving } from "./set-draft.ts"
 import { setsKey } from "./set-query.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function SaveAsSet({ draft, onClose }: { draft: Draft; onClose: () => void }): ReactNode {
   return (
-    <CreateSet title="Save as question set" content={{ draft, settings: {} }} onClose={onClose}>
+    <CreateSet title={t("Save as question set")} content={{ draft, settings: {} }} onClose={onClose}>
       <p className="text-soft text-sm">
-        {plural(draft.questions.length, "question")} for <code>{draft.model}</code>. The text is not saved.
+        <T
+          text="{count} questions for {model}. The text is not saved."
+          one="{count} question for {model}. The text is not saved."
+          count={draft.questions.length}
+          model={<code>{draft.model}</code>}
+        />
       </p>
     </CreateSet>
   )
@@ -34,16 +40,16 @@ export function NewSet({ onClose }: { onClose: () => void }): ReactNode {
   const questions = text.trim() ? [{ ...first, instructions: text }] : []
   const draft: Draft = { api: "decisions", model, rival: null, evidence: "", questions }
   return (
-    <CreateSet title="New question set" content={{ draft, settings: {} }} onClose={onClose}>
+    <CreateSet title={t("New question set")} content={{ draft, settings: {} }} onClose={onClose}>
       <label className="flex flex-col gap-1">
-        <span className="label">Model</span>
-        <ModelSelect label="Model" tall models={models} value={model} onChange={setChosen} />
+        <span className="label">{t("Model")}</span>
+        <ModelSelect label={t("Model")} tall models={models} value={model} onChange={setChosen} />
       </label>
       <TextField
-        label="First question (yes or no)"
+        label={t("First question (yes or no)")}
         value={text}
-        placeholder="Does the customer ask for a refund?"
-        hint="Optional: more questions, and of other kinds, are added on the next page."
+        placeholder={t("Does the customer ask for a refund?")}
+        hint={t("Optional: more questions, and of other kinds, are added on the next page.")}
         onChange={(event) => setText(event.target.value)}
       />
     </CreateSet>
@@ -84,14 +90,14 @@ function CreateSet({
   return (
     <FormDialog
       title={title}
-      submit="Save set"
+      submit={t("Save set")}
       write={write}
       onClose={onClose}
       ready={wrong === null && missing === null}
     >
       {missing ? <Notice tone="warn">{missing}</Notice> : null}
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         autoFocus
         autoComplete="off"
@@ -99,11 +105,11 @@ function CreateSet({
         value={name}
         error={wrong}
         placeholder="refunds"
-        hint={`Asked as model “set:${name || "refunds"}”.`}
+        hint={t("Asked as model “set:{name}”.", { name: name || "refunds" })}
         onChange={(event) => setName(event.target.value)}
       />
       <AreaField
-        label="Description (optional)"
+        label={t("Description (optional)")}
         rows={2}
         spellCheck
         value={description}

@@ -19,6 +19,7 @@ import { LabelSelect } from "./label-select.tsx"
 import { type LabelValue, labelName } from "./labels.ts"
 import { type SetAddress, examplesKey, setsKey } from "./set-query.ts"
 import { UploadExamples } from "./upload-examples.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   const [deleting, setDeleting] = useState<Example | null>(null)
@@ -32,38 +33,40 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
       await api.listQuestionSetExamples({ params: at, query: { ...page, ...(text ? { text } : {}) } }),
   )
   if (set.questions.length === 0)
-    return <Notice tone="info">Examples label the questions of a set, and this set has none.</Notice>
+    return <Notice tone="info">{t("Examples label the questions of a set, and this set has none.")}</Notice>
   return (
     <div className="flex flex-col gap-4">
       <UploadExamples set={set} at={at} />
       <div className="flex flex-wrap items-center justify-between gap-3">
         <input
           type="search"
-          aria-label="Search the texts of examples"
-          placeholder="Search the texts"
+          aria-label={t("Search the texts of examples")}
+          placeholder={t("Search the texts")}
           maxLength={200}
           className="control max-w-xs"
           value={typed}
           onChange={(event) => setTyped(event.target.value)}
         />
         <Button icon="plus" onClick={() => setAdding(true)}>
-          Add example
+          {t("Add example")}
         </Button>
       </div>
       <ErrorNotice error={freeze.error} />
-      {freeze.data ? <Notice tone="good">Frozen: see Cases.</Notice> : null}
-      <Loaded query={examples} what="examples">
+      {freeze.data ? <Notice tone="good">{t("Frozen: see Cases.")}</Notice> : null}
+      <Loaded query={examples} label={t("Loading examples")}>
         {(rows) =>
           rows.length === 0 && text ? (
             <div className="panel">
-              <Empty icon="search" title={`No example with \u201C${text}\u201D`}>
-                {examples.hasNextPage ? "So far: the set has more examples than one search reads." : null}
+              <Empty icon="search" title={t("No example with “{value}”", { value: text })}>
+                {examples.hasNextPage ? t("So far: the set has more examples than one search reads.") : null}
               </Empty>
             </div>
           ) : rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="list" title="No examples yet">
-                Twenty labelled rows begin to teach a question, 60 teach it much. Every row is learned from.
+              <Empty icon="list" title={t("No examples yet")}>
+                {t(
+                  "Twenty labelled rows begin to teach a question, 60 teach it much. Every row is learned from.",
+                )}
               </Empty>
             </div>
           ) : (
@@ -81,14 +84,15 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
       {adding ? <AddLabelledText kind="example" set={set} at={at} onClose={() => setAdding(false)} /> : null}
       {deleting ? (
         <ConfirmDialog
-          title="Delete this example?"
-          submit="Delete example"
+          title={t("Delete this example?")}
+          submit={t("Delete example")}
           act={async () => await api.deleteQuestionSetExample({ params: { ...at, example_id: deleting.id } })}
           refreshes={[setsKey(at.org_id)]}
           onClose={() => setDeleting(null)}
         >
-          “{shortened(deleting.input)}” is removed. What was taught with it stays until the set is taught
-          again.
+          {t("“{shortened}” is removed. What was taught with it stays until the set is taught again.", {
+            shortened: shortened(deleting.input),
+          })}
         </ConfirmDialog>
       ) : null}
     </div>
@@ -122,12 +126,12 @@ function ExampleTable({
 }): ReactNode {
   return (
     <Table
-      label="Examples"
+      label={t("Examples")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Text",
+          name: t("Text"),
           cell: ({ input }) => (
             <span dir="auto" className="line-clamp-3 max-w-2xl" title={shortened(input)}>
               {input}
@@ -142,11 +146,11 @@ function ExampleTable({
           <ActionsMenu of={shortened(example.input)}>
             {Object.keys(example.labels).length > 0 ? (
               <MenuItem icon="lock" onSelect={() => onFreeze(example)}>
-                Freeze as case
+                {t("Freeze as case")}
               </MenuItem>
             ) : null}
             <MenuItem icon="trash" danger onSelect={() => onDelete(example)}>
-              Delete
+              {t("Delete")}
             </MenuItem>
           </ActionsMenu>
         )),
@@ -176,7 +180,7 @@ function ExampleLabel({
   return (
     <>
       <LabelSelect
-        label={`${asked.name} of “${shortened(example.input)}”`}
+        label={t("{name} of “{shortened}”", { name: asked.name, shortened: shortened(example.input) })}
         asked={asked}
         disabled={write.isPending}
         value={write.isPending ? write.variables : (example.labels[asked.name] ?? null)}
@@ -184,7 +188,7 @@ function ExampleLabel({
       />
       {taught ? (
         <span className="text-soft number block text-xs" dir="auto">
-          {taught.model} says {labelName(asked, taught.label)}
+          {t("{model} says {answer}", { model: taught.model, answer: labelName(asked, taught.label) })}
           {taught.confidence === null ? "" : ` (${percent(taught.confidence)})`}
         </span>
       ) : null}

@@ -4,10 +4,11 @@ import type { ReactNode } from "react"
 import type { CompareResult } from "../../../src/contract/question-sets/jobs.ts"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api } from "../api.ts"
-import { count, percent, plural, probability } from "../parts/format.ts"
+import { count, percent, probability } from "../parts/format.ts"
 import { Table } from "../parts/table.tsx"
 import { labelName } from "./labels.ts"
 import { type SetAddress, casesKey, examplesKey } from "./set-query.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 /** As many as the API gives at once; of others the id is shown. */
 const textsMax = 200
@@ -17,14 +18,14 @@ export function useAnswerColumns(at: SetAddress) {
   const texts = useTexts(at)
   return [
     {
-      name: "Text",
+      name: t("Text"),
       cell: ({ id }: { readonly id: string }) => (
         <span dir="auto" className="line-clamp-2 max-w-xl">
           {texts.get(id) ?? id}
         </span>
       ),
     },
-    { name: "Question", cell: ({ question }: { readonly question: string }) => question },
+    { name: t("Question"), cell: ({ question }: { readonly question: string }) => question },
   ] as const
 }
 
@@ -56,15 +57,19 @@ export function FlipTables({
   return (
     <>
       <Table
-        label="Differences by question"
+        label={t("Differences by question")}
         rows={result.questions}
         rowKey={({ name }) => name}
         columns={[
-          { name: "Question", cell: ({ name }) => <span className="font-medium">{name}</span> },
-          { name: "Flips", align: "right", cell: (one) => `${count(one.flips)} of ${count(one.texts)}` },
-          { name: "Mean shift", align: "right", cell: (one) => percent(one.mean_shift) },
+          { name: t("Question"), cell: ({ name }) => <span className="font-medium">{name}</span> },
           {
-            name: "Right",
+            name: t("Flips"),
+            align: "right",
+            cell: (one) => t("{flips} of {texts}", { flips: count(one.flips), texts: count(one.texts) }),
+          },
+          { name: t("Mean shift"), align: "right", cell: (one) => percent(one.mean_shift) },
+          {
+            name: t("Right"),
             align: "right",
             cell: (one) => (
               <>
@@ -72,14 +77,20 @@ export function FlipTables({
                   ? "–"
                   : `${percent(one.right_before / one.labelled)} → ${percent(one.right_after / one.labelled)}`}
                 <span className="text-soft block text-xs">
-                  of {plural(one.labelled, "labelled text")}
-                  {one.learnt > 0 ? `; ${count(one.learnt)} were taught with and judge nothing` : ""}
+                  {one.learnt > 0
+                    ? tn(
+                        one.labelled,
+                        "of {count} labelled text; {learnt} were taught with and judge nothing",
+                        "of {count} labelled texts; {learnt} were taught with and judge nothing",
+                        { learnt: count(one.learnt) },
+                      )
+                    : tn(one.labelled, "of {count} labelled text", "of {count} labelled texts")}
                 </span>
               </>
             ),
           },
           {
-            name: "Abstained",
+            name: t("Abstained"),
             align: "right",
             cell: (one) => `${count(one.abstained_before)} → ${count(one.abstained_after)}`,
           },
@@ -87,25 +98,25 @@ export function FlipTables({
       />
       {result.flips.length > 0 ? (
         <Table
-          label="Answers that flip"
+          label={t("Answers that flip")}
           rows={result.flips}
           rowKey={({ id, question }) => `${id} ${question}`}
           columns={[
             ...answerColumns,
             {
-              name: `Version ${result.from}`,
+              name: t("Version {from}", { from: result.from }),
               cell: (flip) =>
                 `${labelName(asked(flip.question), flip.before)} (${probability(flip.confidence_before)})`,
             },
             {
-              name: `Version ${result.to}`,
+              name: t("Version {to}", { to: result.to }),
               cell: (flip) =>
                 `${labelName(asked(flip.question), flip.after)} (${probability(flip.confidence_after)})`,
             },
           ]}
         />
       ) : (
-        <p className="text-soft text-sm">No answer flips.</p>
+        <p className="text-soft text-sm">{t("No answer flips.")}</p>
       )}
     </>
   )

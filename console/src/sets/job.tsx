@@ -9,6 +9,7 @@ import { percent } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { ProgressBar } from "../parts/progress-bar.tsx"
 import { type SetAddress, jobsKey, setsKey } from "./set-query.ts"
+import { t } from "../i18n/translate.ts"
 
 const pollMs = 1000
 
@@ -48,21 +49,21 @@ export function JobProgress({
     async () => await api.cancelQuestionSetJob({ params: { ...at, job_id: job.id } }),
     [jobsKey(at)],
   )
-  if (job.state === "failed") return <Notice tone="bad">{job.error ?? "It failed."}</Notice>
-  if (job.state === "cancelled") return <Notice tone="plain">Cancelled.</Notice>
+  if (job.state === "failed") return <Notice tone="bad">{job.error ?? t("It failed.")}</Notice>
+  if (job.state === "cancelled") return <Notice tone="plain">{t("Cancelled.")}</Notice>
   if (!isUnderWay(job)) return null
   return (
     <div className="flex flex-col gap-2">
       <div className="number flex items-center justify-between gap-3 text-xs">
         <span role="status" className="text-soft">
-          {job.state === "queued" ? "Waiting to start" : `${doing}: ${percent(job.progress)}`}
+          {job.state === "queued" ? t("Waiting to start") : `${doing}: ${percent(job.progress)}`}
         </span>
         <Button small icon="stop" busy={cancel.isPending} onClick={() => cancel.mutate(undefined)}>
-          Cancel
+          {t("Cancel")}
         </Button>
       </div>
       <ProgressBar label={doing} value={job.progress} />
-      <p className="text-soft text-xs">It continues while you look at other pages.</p>
+      <p className="text-soft text-xs">{t("It continues while you look at other pages.")}</p>
       <ErrorNotice error={cancel.error} />
     </div>
   )

@@ -5,10 +5,10 @@ import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { Loaded, Panel } from "../parts/page.tsx"
 import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
 import { type SetAddress, jobsKey } from "./set-query.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const count = 10
 
@@ -22,18 +22,18 @@ export function LabelNext({ set, at }: { set: QuestionSet; at: SetAddress }): Re
   )
   if (set.questions.length === 0) return null
   return (
-    <Panel title="What to label next">
-      <Loaded query={newest} what="the last proposal">
+    <Panel title={t("What to label next")}>
+      <Loaded query={newest} label={t("Loading the last proposal")}>
         {(job) => (
           <div className="flex flex-col gap-3">
             <p className="text-soft text-sm">
-              Of the kept requests of this set, those whose labels teach most: answers that are uncertain, and
-              texts that differ from each other and from what is labelled. Each text that is looked at is
-              charged as a request.
+              {t(
+                "Of the kept requests of this set, those whose labels teach most: answers that are uncertain, and texts that differ from each other and from what is labelled. Each text that is looked at is charged as a request.",
+              )}
             </p>
             {set.questions.length > 1 ? (
               <SelectField
-                label="Question"
+                label={t("Question")}
                 value={question}
                 options={set.questions.map(({ name }) => ({ value: name, label: name }))}
                 onChange={(event) => setChosen(event.target.value)}
@@ -46,14 +46,18 @@ export function LabelNext({ set, at }: { set: QuestionSet; at: SetAddress }): Re
               disabled={job !== null && isUnderWay(job)}
               onClick={() => start.mutate(undefined)}
             >
-              Label these {count}
+              {t("Label these {number}", { number: count })}
             </Button>
             <ErrorNotice error={start.error} />
-            {job ? <JobProgress at={at} job={job} doing="Reading requests" /> : null}
+            {job ? <JobProgress at={at} job={job} doing={t("Reading requests")} /> : null}
             {job?.kind === "next" && job.result ? (
               <p className="number text-soft text-xs" role="status">
-                {plural(job.result.rows.length, "text")} of {job.result.candidates} were put first in the
-                queue, for {job.result.question}.
+                {tn(
+                  job.result.rows.length,
+                  "{count} text of {candidates} were put first in the queue, for {question}.",
+                  "{count} texts of {candidates} were put first in the queue, for {question}.",
+                  { candidates: job.result.candidates, question: job.result.question },
+                )}
               </p>
             ) : null}
           </div>

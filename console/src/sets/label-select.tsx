@@ -2,6 +2,7 @@
 import type { ReactNode } from "react"
 import type { DecisionQuestion } from "../../../src/contract/decisions.ts"
 import { type LabelValue, possibleLabels } from "./labels.ts"
+import { t } from "../i18n/translate.ts"
 
 export function LabelSelect({
   label,
@@ -32,7 +33,7 @@ export function LabelSelect({
         onChange(at === "" ? null : (labels[Number(at)]?.value ?? null))
       }}
     >
-      <option value="">no label</option>
+      <option value="">{t("no label")}</option>
       {labels.map(({ name }, index) => (
         <option key={index} value={index}>
           {name}

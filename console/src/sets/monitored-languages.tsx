@@ -5,26 +5,27 @@ import { count, languageName, percent } from "../parts/format.ts"
 import { Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { DriftBadge } from "./monitored-question.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function LanguagesPanel({ monitored }: { monitored: MonitoredLanguages }): ReactNode {
   const { languages, drift } = monitored
   if (languages.length < 2) return null
   const shareOf = (rows: number, all: number): string => (all === 0 ? "" : percent(rows / all))
   return (
-    <Panel title="Languages of the texts" actions={<DriftBadge drift={drift} of="text" />}>
+    <Panel title={t("Languages of the texts")} actions={<DriftBadge drift={drift} of="text" />}>
       <Table
-        label="Languages of the texts"
+        label={t("Languages of the texts")}
         rows={languages}
         rowKey={({ language }) => language ?? ""}
         columns={[
           {
-            name: "Language",
-            cell: ({ language }) => (language === null ? "others" : languageName(language)),
+            name: t("Language"),
+            cell: ({ language }) => (language === null ? t("others") : languageName(language)),
           },
-          { name: "Texts", align: "right", cell: ({ rows }) => count(rows) },
-          { name: "Share", align: "right", cell: ({ rows }) => shareOf(rows, drift.rows) },
+          { name: t("Texts"), align: "right", cell: ({ rows }) => count(rows) },
+          { name: t("Share"), align: "right", cell: ({ rows }) => shareOf(rows, drift.rows) },
           {
-            name: "Share before",
+            name: t("Share before"),
             align: "right",
             cell: (one) => shareOf(one.reference_rows, drift.reference_rows),
           },

@@ -4,9 +4,10 @@ import type { SetQuestion } from "../../../src/contract/question-sets/content.ts
 import type { Drift, MonitoredQuestion } from "../../../src/contract/question-sets/monitoring.ts"
 import { abstainedColor, colorsOf, restColor } from "../charts/colors.ts"
 import { SmallBars } from "../charts/small-bars.tsx"
-import { count, decimal, milliseconds, onAxis, percent, plural, smallDollars } from "../parts/format.ts"
+import { count, decimal, milliseconds, onAxis, percent, smallDollars } from "../parts/format.ts"
 import { Badge, Panel, type Tone } from "../parts/page.tsx"
 import { possibleLabels } from "./labels.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 type Bucket = "hour" | "day"
 
@@ -47,10 +48,10 @@ export function MonitoredPanel({
 }
 
 const verdicts: Record<Drift["verdict"], { readonly tone: Tone; readonly words: string }> = {
-  none: { tone: "good", words: "No drift" },
-  small: { tone: "warn", words: "Small drift" },
-  large: { tone: "bad", words: "Large drift" },
-  too_few_rows: { tone: "plain", words: "Too few answers for drift" },
+  none: { tone: "good", words: t("No drift") },
+  small: { tone: "warn", words: t("Small drift") },
+  large: { tone: "bad", words: t("Large drift") },
+  too_few_rows: { tone: "plain", words: t("Too few answers for drift") },
 }
 
 export function DriftBadge({
@@ -67,18 +68,32 @@ export function DriftBadge({
       {drift.psi === null ? null : (
         <span
           className="text-soft"
-          title="Population stability index: below 0.1 is stable, above 0.25 is not"
+          title={t("Population stability index: below 0.1 is stable, above 0.25 is not")}
         >
           PSI <strong className="text-ink font-medium">{decimal(drift.psi, 2)}</strong>
         </span>
       )}
       {drift.p_value === null ? null : (
-        <span className="text-soft" title="Chi-square test: how likely such a difference is by chance alone">
+        <span
+          className="text-soft"
+          title={t("Chi-square test: how likely such a difference is by chance alone")}
+        >
           p {drift.p_value < 0.001 ? "< 0.001" : `= ${decimal(drift.p_value, 3)}`}
         </span>
       )}
       <span className="text-soft">
-        {plural(drift.rows, of)} against {count(drift.reference_rows)}
+        {of === "text"
+          ? tn(drift.rows, "{count} text against {referenceRows}", "{count} texts against {referenceRows}", {
+              referenceRows: count(drift.reference_rows),
+            })
+          : tn(
+              drift.rows,
+              "{count} answer against {referenceRows}",
+              "{count} answers against {referenceRows}",
+              {
+                referenceRows: count(drift.reference_rows),
+              },
+            )}
       </span>
       <Badge tone={tone}>{words}</Badge>
     </span>
@@ -115,11 +130,16 @@ function AnswerChart({
   return (
     <>
       <SmallBars
-        title="Answers"
+        title={t("Answers")}
         summary={
           given === 0 && rows > 0
-            ? `the set abstained from all ${count(rows)}`
-            : `${plural(rows, "answer")}, ${count(reference.rows)} in the reference window`
+            ? t("the set abstained from all {rows}", { rows: count(rows) })
+            : tn(
+                rows,
+                "{count} answer, {rows} in the reference window",
+                "{count} answers, {rows} in the reference window",
+                { rows: count(reference.rows) },
+              )
         }
         bars={series.map((one) => ({
           label: timeOf(one.start, bucket),
@@ -129,20 +149,25 @@ function AnswerChart({
         top={1}
         read={({ values }) =>
           values.length === 0
-            ? "no answers"
+            ? t("no answers")
             : values
                 .flatMap((value, index) => (value > 0 ? [`${names[index]} ${percent(value)}`] : []))
                 .join(", ")
         }
       />
-      <ul className="number mt-1.5 flex flex-wrap gap-x-4 gap-y-1 text-xs" aria-label="Shares of the answers">
+      <ul
+        className="number mt-1.5 flex flex-wrap gap-x-4 gap-y-1 text-xs"
+        aria-label={t("Shares of the answers")}
+      >
         {answers.map((one, index) => (
           <li key={names[index]} className="flex min-w-0 items-center gap-1.5">
             <span className="size-2.5 shrink-0 rounded-sm" style={{ background: palette[index] }} />
             <span className="truncate">{names[index]}</span>
             <strong className="font-medium">{percent(given === 0 ? 0 : one.rows / given)}</strong>
             {before === 0 ? null : (
-              <span className="text-soft whitespace-nowrap">was {percent(one.reference_rows / before)}</span>
+              <span className="text-soft whitespace-nowrap">
+                {t("was {before}", { before: percent(one.reference_rows / before) })}
+              </span>
             )}
           </li>
         ))}
@@ -164,26 +189,37 @@ function ConfidenceChart({ question }: { question: MonitoredQuestion }): ReactNo
   const shares = sharesOf(now)
   const before = sharesOf(reference.confidence_histogram)
   const bins = now.length
-  const was = reference.mean_confidence === null ? "" : `, was ${percent(reference.mean_confidence)}`
   return (
     <>
       <SmallBars
-        title="Confidence"
-        summary={mean_confidence === null ? "no answers" : `mean ${percent(mean_confidence)}${was}`}
+        title={t("Confidence")}
+        summary={
+          mean_confidence === null
+            ? t("no answers")
+            : reference.mean_confidence === null
+              ? t("mean {mean}", { mean: percent(mean_confidence) })
+              : t("mean {mean}, was {before}", {
+                  mean: percent(mean_confidence),
+                  before: percent(reference.mean_confidence),
+                })
+        }
         bars={now.map((_, bin) => ({
-          label: `${(bin * 100) / bins} to ${((bin + 1) * 100) / bins}%`,
+          label: t("{low} to {high}%", { low: (bin * 100) / bins, high: ((bin + 1) * 100) / bins }),
           values: [shares[bin] ?? 0],
           // A line along the bottom would say nothing.
           ...(before[bin] ? { mark: before[bin] } : {}),
         }))}
         colors={single}
         read={({ values: [share = 0], mark }) =>
-          `${percent(share)} of the answers${before.length === 0 ? "" : `, was ${percent(mark ?? 0)}`}`
+          before.length === 0
+            ? t("{share} of the answers", { share: percent(share) })
+            : t("{share} of the answers, was {before}", { share: percent(share), before: percent(mark ?? 0) })
         }
       />
       {before.length === 0 ? null : (
         <p className="text-soft mt-1.5 flex items-center gap-1.5 text-xs">
-          <span className="border-ink w-4 border-t-2 border-dotted" aria-hidden="true" /> reference window
+          <span className="border-ink w-4 border-t-2 border-dotted" aria-hidden="true" />{" "}
+          {t("reference window")}
         </p>
       )}
     </>
@@ -191,18 +227,17 @@ function ConfidenceChart({ question }: { question: MonitoredQuestion }): ReactNo
 }
 
 function AbstentionChart({ question, bucket }: ChartProps): ReactNode {
-  const { series, rows, abstained, reference } = question
-  const was = reference.rows === 0 ? "" : `, was ${percent(reference.abstained / reference.rows)}`
+  const { series } = question
   return (
     <SmallBars
-      title="Abstained"
-      summary={`${rows === 0 ? "no answers" : percent(abstained / rows)}${was}`}
+      title={t("Abstained")}
+      summary={abstentionWords(question)}
       bars={series.map((one) => ({
         label: timeOf(one.start, bucket),
         values: one.rows === 0 ? [] : [one.abstained / one.rows],
       }))}
       colors={[abstainedColor]}
-      read={({ values: [share] }) => (share === undefined ? "no answers" : percent(share))}
+      read={({ values: [share] }) => (share === undefined ? t("no answers") : percent(share))}
     />
   )
 }
@@ -210,14 +245,14 @@ function AbstentionChart({ question, bucket }: ChartProps): ReactNode {
 function LatencyChart({ question: { series, latency_ms }, bucket }: ChartProps): ReactNode {
   return (
     <SmallBars
-      title="Latency"
-      summary={latency_ms === null ? "no answers" : `mean ${milliseconds(latency_ms)}`}
+      title={t("Latency")}
+      summary={latency_ms === null ? t("no answers") : t("mean {mean}", { mean: milliseconds(latency_ms) })}
       bars={series.map((one) => ({
         label: timeOf(one.start, bucket),
         values: one.latency_ms === null ? [] : [one.latency_ms],
       }))}
       colors={single}
-      read={({ values: [value] }) => (value === undefined ? "no answers" : milliseconds(value))}
+      read={({ values: [value] }) => (value === undefined ? t("no answers") : milliseconds(value))}
     />
   )
 }
@@ -225,11 +260,18 @@ function LatencyChart({ question: { series, latency_ms }, bucket }: ChartProps):
 function CostChart({ question: { series, cost_cents }, bucket }: ChartProps): ReactNode {
   return (
     <SmallBars
-      title="Cost"
+      title={t("Cost")}
       summary={smallDollars(cost_cents / 100)}
       bars={series.map((one) => ({ label: timeOf(one.start, bucket), values: [one.cost_cents] }))}
       colors={single}
       read={({ values: [value = 0] }) => smallDollars(value / 100)}
     />
   )
+}
+
+function abstentionWords({ rows, abstained, reference }: MonitoredQuestion): string {
+  const now = rows === 0 ? t("no answers") : percent(abstained / rows)
+  return reference.rows === 0
+    ? now
+    : t("{now}, was {before}", { now, before: percent(reference.abstained / reference.rows) })
 }

@@ -1,14 +1,15 @@
 /** The time range and the reference window that the Monitoring tab asks for. */
 import type { QuestionSetMonitoring } from "../../../src/contract/question-sets/monitoring.ts"
+import { t } from "../i18n/translate.ts"
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 
 export const ranges = [
-  { value: "1", label: "24 hours" },
-  { value: "7", label: "7 days" },
-  { value: "30", label: "30 days" },
-  { value: "90", label: "90 days" },
+  { value: "1", label: t("24 hours") },
+  { value: "7", label: t("7 days") },
+  { value: "30", label: t("30 days") },
+  { value: "90", label: t("90 days") },
 ] as const
 type RangeDays = (typeof ranges)[number]["value"]
 
@@ -16,12 +17,14 @@ export type ReferenceChoice = "before" | "7" | "30" | "dates"
 
 /** The time just before the range, as long as the range or as given; each length once. */
 export function referencesOf(range: RangeDays): readonly { value: ReferenceChoice; label: string }[] {
-  const length = ranges.find(({ value }) => value === range)?.label
   const others = (["7", "30"] as const).filter((days) => days !== range)
   return [
-    { value: "before", label: `Previous ${length}` },
-    ...others.map((days) => ({ value: days, label: `Previous ${days} days` })),
-    { value: "dates", label: "Choose dates" },
+    {
+      value: "before",
+      label: range === "1" ? t("Previous 24 hours") : t("Previous {days} days", { days: range }),
+    },
+    ...others.map((days) => ({ value: days, label: t("Previous {days} days", { days }) })),
+    { value: "dates", label: t("Choose dates") },
   ]
 }
 
@@ -36,9 +39,11 @@ export function referenceWords(
   dayName: (at: number) => string,
 ): string {
   const hours = Math.round((reference.end - reference.start) / hourMs)
-  const length = hours % 24 === 0 && hours > 24 ? `${hours / 24} days` : `${hours} hours`
-  if (reference.end === range.start) return `the ${length} before`
-  return `${dayName(reference.start)} to ${dayName(reference.end - 1)}`
+  if (reference.end === range.start)
+    return hours % 24 === 0 && hours > 24
+      ? t("the {days} days before", { days: hours / 24 })
+      : t("the {hours} hours before", { hours })
+  return t("{first} to {last}", { first: dayName(reference.start), last: dayName(reference.end - 1) })
 }
 
 export interface MonitoringChoice {

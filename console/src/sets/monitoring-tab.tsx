@@ -6,7 +6,7 @@ import type { QuestionSetMonitoring } from "../../../src/contract/question-sets/
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api } from "../api.ts"
 import { Segments, SelectField, TextField } from "../parts/field.tsx"
-import { day, moment, plural } from "../parts/format.ts"
+import { day, moment } from "../parts/format.ts"
 import { Empty, Loaded, Notice } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { LanguagesPanel } from "./monitored-languages.tsx"
@@ -22,6 +22,8 @@ import {
   withRange,
 } from "./monitoring-query.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const refreshMs = 15_000
 
@@ -39,10 +41,10 @@ export function MonitoringTab({ set, at }: { set: QuestionSet; at: SetAddress })
   return (
     <div className="flex flex-col gap-4">
       <Chooser choice={choice} versions={monitoring.data?.versions ?? []} onChange={setChoice} />
-      <Loaded query={monitoring} what="the counts of answers">
+      <Loaded query={monitoring} label={t("Loading the counts of answers")}>
         {(data) =>
           data === null ? (
-            <Notice tone="info">Choose the first and the last day of the reference window.</Notice>
+            <Notice tone="info">{t("Choose the first and the last day of the reference window.")}</Notice>
           ) : (
             <Questions set={set} data={data} />
           )
@@ -67,7 +69,7 @@ function Chooser({
     <div className="flex flex-wrap items-end gap-3">
       <div className="flex h-9 items-center max-sm:basis-full">
         <Segments
-          label="Time range"
+          label={t("Time range")}
           value={choice.range}
           options={ranges}
           onChange={(range) => onChange(withRange(choice, range))}
@@ -75,7 +77,7 @@ function Chooser({
       </div>
       <div className="min-w-0 max-sm:flex-1 sm:w-52">
         <SelectField
-          label="Compared with"
+          label={t("Compared with")}
           value={choice.reference}
           options={referencesOf(choice.range)}
           onChange={(event) => change({ reference: event.target.value as ReferenceChoice })}
@@ -84,13 +86,13 @@ function Chooser({
       {choice.reference === "dates" ? (
         <>
           <TextField
-            label="From"
+            label={t("From")}
             type="date"
             value={choice.from}
             onChange={(event) => change({ from: event.target.value })}
           />
           <TextField
-            label="To"
+            label={t("To")}
             type="date"
             value={choice.to}
             onChange={(event) => change({ to: event.target.value })}
@@ -99,13 +101,13 @@ function Chooser({
       ) : null}
       <div className="min-w-0 max-sm:flex-1 sm:w-36">
         <SelectField
-          label="Version"
+          label={t("Version")}
           value={choice.version}
           options={[
-            { value: "", label: "All versions" },
+            { value: "", label: t("All versions") },
             ...[...known]
               .toSorted((one, other) => other - one)
-              .map((version) => ({ value: String(version), label: `Version ${version}` })),
+              .map((version) => ({ value: String(version), label: t("Version {version}", { version }) })),
           ]}
           onChange={(event) => change({ version: event.target.value })}
         />
@@ -120,26 +122,34 @@ function Questions({ set, data }: { set: QuestionSet; data: QuestionSetMonitorin
   if (answers === 0)
     return (
       <div className="panel">
-        <Empty icon="chart" title="No answers in this range">
-          As soon as requests for “set:{set.name}” come, this page shows how they are answered. Only counts
-          are kept, no texts.
+        <Empty icon="chart" title={t("No answers in this range")}>
+          {t(
+            "As soon as requests for “set:{name}” come, this page shows how they are answered. Only counts are kept, no texts.",
+            { name: set.name },
+          )}
         </Empty>
       </div>
     )
   return (
     <>
       <p className="text-soft text-xs">
-        {plural(answers, "answer")} since {moment(data.range.start)}, compared with{" "}
-        {referenceWords(data, day)}. Only counts are kept, no texts.{" "}
-        <Link
-          to="/o/$orgId/alerts"
-          params={{ orgId }}
-          search={{ open: "create", set: set.id }}
-          className="text-accent underline"
-        >
-          Create an alert
-        </Link>{" "}
-        to be notified of drift or low confidence.
+        <T
+          text="{count} answers since {start}, compared with {referenceWords}. Only counts are kept, no texts. <a>Create an alert</a> to be notified of drift or low confidence."
+          one="{count} answer since {start}, compared with {referenceWords}. Only counts are kept, no texts. <a>Create an alert</a> to be notified of drift or low confidence."
+          count={answers}
+          start={moment(data.range.start)}
+          referenceWords={referenceWords(data, day)}
+          a={(children) => (
+            <Link
+              to="/o/$orgId/alerts"
+              params={{ orgId }}
+              search={{ open: "create", set: set.id }}
+              className="text-accent underline"
+            >
+              {children}
+            </Link>
+          )}
+        />
       </p>
       {inOrder(set, data.questions).map((question) => (
         <MonitoredPanel

@@ -3,8 +3,8 @@ import type { ReactNode } from "react"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { FormDialog } from "../parts/dialog.tsx"
-import { plural } from "../parts/format.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 export function Publish({
   set,
@@ -25,20 +25,30 @@ export function Publish({
   )
   return (
     <FormDialog
-      title={`Publish version ${version} to production?`}
-      submit="Publish"
+      title={t("Publish version {version} to production?", { version })}
+      submit={t("Publish")}
       write={write}
       onClose={onClose}
     >
       <p className="text-soft text-sm">
-        Requests for “set:{set.name}” are answered by version {version} within seconds
-        {before === null ? ", and no longer by the latest one" : ` instead of version ${before}`}. The audit
-        log says who published it; publish another version to go back.
+        {before === null
+          ? t(
+              "Requests for “set:{name}” are answered by version {version} within seconds, and no longer by the latest one.",
+              { name: set.name, version },
+            )
+          : t(
+              "Requests for “set:{name}” are answered by version {version} within seconds instead of version {before}.",
+              { name: set.name, version, before },
+            )}{" "}
+        {t("The audit log says who published it; publish another version to go back.")}
       </p>
       {counts.cases > 0 ? (
         <p className="text-soft text-sm">
-          {plural(counts.cases, "frozen case")} {counts.cases === 1 ? "is" : "are"} checked afterwards, and
-          charged as requests.
+          {tn(
+            counts.cases,
+            "{count} frozen case is checked afterwards, and charged as requests.",
+            "{count} frozen cases are checked afterwards, and charged as requests.",
+          )}
         </p>
       ) : null}
     </FormDialog>

@@ -18,6 +18,7 @@ import { type QuestionSettings, questionsOfDraft, whatKeepsFromSaving } from "./
 import { setsKey } from "./set-query.ts"
 import { targetBounds } from "./teach-tab.tsx"
 import type { SetEditor } from "./use-set-editor.ts"
+import { t } from "../i18n/translate.ts"
 
 export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEditor }): ReactNode {
   const { id: orgId } = useOrganization()
@@ -26,21 +27,24 @@ export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEdi
   return (
     <div className="flex max-w-4xl flex-col gap-4">
       <label className="flex flex-wrap items-center gap-2">
-        <span className="label">Model</span>
+        <span className="label">{t("Model")}</span>
         <ModelSelect
-          label="Model"
+          label={t("Model")}
           models={models}
           value={draft.model}
           onChange={(model) => editor.changeDraft({ ...draft, model })}
         />
       </label>
       <p className="text-soft text-xs">
-        Below its threshold the set abstains from a question, or answers it all the same. With a target
-        accuracy, teaching chooses a threshold above which answers are right that often.
+        {t(
+          "Below its threshold the set abstains from a question, or answers it all the same. With a target accuracy, teaching chooses a threshold above which answers are right that often.",
+        )}
       </p>
       {draft.questions.length === 0 ? (
         <Notice tone="info">
-          Without questions of its own, a set takes those of each request and only calibrates the answers.
+          {t(
+            "Without questions of its own, a set takes those of each request and only calibrates the answers.",
+          )}
         </Notice>
       ) : null}
       <Questions
@@ -74,29 +78,29 @@ function Settings({
   return (
     <div
       role="group"
-      aria-label={`Settings of question ${number}`}
+      aria-label={t("Settings of question {number}", { number })}
       className="border-line grid grid-cols-1 gap-3 border-t pt-3 sm:grid-cols-3"
     >
       <PercentField
-        label="Threshold, %"
+        label={t("Threshold, %")}
         bounds={thresholdBounds}
         value={value.threshold}
         onChange={(threshold) => onChange({ ...value, threshold })}
       />
       <SelectField
-        label="Below the threshold"
+        label={t("Below the threshold")}
         value={value.below}
         disabled={value.threshold === null}
         options={[
-          { value: "abstain", label: "Abstain" },
-          { value: "answer", label: "Answer anyway" },
+          { value: "abstain", label: t("Abstain") },
+          { value: "answer", label: t("Answer anyway") },
         ]}
         onChange={(event) =>
           onChange({ ...value, below: event.target.value === "answer" ? "answer" : "abstain" })
         }
       />
       <PercentField
-        label="Target accuracy, %"
+        label={t("Target accuracy, %")}
         bounds={targetBounds}
         value={value.target_accuracy}
         onChange={(target_accuracy) => onChange({ ...value, target_accuracy })}
@@ -120,12 +124,14 @@ function RulesField({
   const read = readRules(typed ?? "")
   return (
     <AreaField
-      label="Rules (optional)"
+      label={t("Rules (optional)")}
       rows={Math.max(1, value.rules?.length ?? 0)}
-      placeholder={'input.tier in ["gold", "enterprise"] => at least High'}
+      placeholder='input.tier in ["gold", "enterprise"] => at least High'
       value={typed ?? rulesText(value.rules)}
       error={typed !== null && typeof read === "string" ? read : null}
-      hint="In CEL over the fields of the text, one on each line. A rule that is met makes its answer more likely; teaching weighs it anew."
+      hint={t(
+        "In CEL over the fields of the text, one on each line. A rule that is met makes its answer more likely; teaching weighs it anew.",
+      )}
       onChange={(event) => {
         setTyped(event.target.value)
         const rules = readRules(event.target.value)
@@ -158,7 +164,7 @@ function PercentField({
       kind="percentage"
       bounds={bounds}
       label={label}
-      placeholder="none"
+      placeholder={t("none")}
       value={typed ?? numberText(Number.isNaN(value) ? null : value, "percentage")}
       onText={(text) => {
         setTyped(text)
@@ -199,15 +205,17 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
     return (
       <p role="status" className="text-soft text-xs">
         {write.isSuccess
-          ? `Saved as version ${set.latest_version}. ${set.production_version === null ? "" : "Publish it under Versions."}`
-          : `This is version ${set.latest_version}. A change is saved as a new version; versions never change.`}
+          ? `${t("Saved as version {version}.", { version: set.latest_version })} ${set.production_version === null ? "" : t("Publish it under Versions.")}`
+          : t("This is version {latestVersion}. A change is saved as a new version; versions never change.", {
+              latestVersion: set.latest_version,
+            })}
       </p>
     )
   const refused = write.error instanceof ClientError && write.error.code === "precondition_failed"
   return (
     <div
       role="group"
-      aria-label="Unsaved changes"
+      aria-label={t("Unsaved changes")}
       className="bg-panel border-strong shadow-lift sticky bottom-3 z-10 flex flex-col gap-2 rounded-lg border p-3"
     >
       {isStale || refused ? (
@@ -221,34 +229,36 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
                 rebase(set)
               }}
             >
-              Keep my changes
+              {t("Keep my changes")}
             </Button>
           }
         >
-          Version {set.latest_version} was saved meanwhile. Discard your changes to see it, or keep them and
-          save them over it.
+          {t(
+            "Version {latestVersion} was saved meanwhile. Discard your changes to see it, or keep them and save them over it.",
+            { latestVersion: set.latest_version },
+          )}
         </Notice>
       ) : (
         <ErrorNotice error={write.error} />
       )}
       <p role="status" className="text-soft text-xs">
         {keptAt === null
-          ? "Not saved yet. Your changes stay in this browser until you save or discard them."
-          : `Your changes of ${moment(keptAt)}, not saved yet.`}
+          ? t("Not saved yet. Your changes stay in this browser until you save or discard them.")
+          : t("Your changes of {keptAt}, not saved yet.", { keptAt: moment(keptAt) })}
       </p>
       <div className="flex flex-wrap items-center gap-2">
         <label htmlFor={id} className="sr-only">
-          Note for the list of versions
+          {t("Note for the list of versions")}
         </label>
         <input
           id={id}
           className="control flex-1 basis-full sm:basis-48"
           maxLength={500}
-          placeholder="Why (optional)"
+          placeholder={t("Why (optional)")}
           value={note}
           onChange={(event) => setNote(event.target.value)}
         />
-        <Button onClick={() => reset(set)}>Discard</Button>
+        <Button onClick={() => reset(set)}>{t("Discard")}</Button>
         <Button
           kind="loud"
           icon="check"
@@ -256,7 +266,7 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
           disabled={missing !== null || isStale}
           onClick={() => write.mutate(undefined)}
         >
-          Save version {set.latest_version + 1}
+          {t("Save version {latestVersion}", { latestVersion: set.latest_version + 1 })}
         </Button>
       </div>
       {missing ? <p className="text-soft text-xs">{missing}</p> : null}

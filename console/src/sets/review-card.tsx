@@ -9,6 +9,8 @@ import { Badge } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { labelName } from "./labels.ts"
 import { type ReviewAction, keyOfOption } from "./review-keys.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function ReviewCard({
   item,
@@ -23,28 +25,37 @@ export function ReviewCard({
 }): ReactNode {
   const { id: orgId } = useOrganization()
   return (
-    <article aria-label={`Review of ${item.question}`} className="flex flex-col gap-4">
+    <article
+      aria-label={t("Review of {question}", { question: item.question })}
+      className="flex flex-col gap-4"
+    >
       <div className="flex flex-wrap items-center gap-2 text-xs">
         <Badge tone={item.reason === "audit" ? "plain" : item.reason === "label_next" ? "info" : "warn"}>
           {reasonWords(item)}
         </Badge>
-        {item.second_look ? <Badge tone="info">Two reviewers</Badge> : null}
-        <span className="text-soft max-sm:basis-full sm:ml-auto">
-          Version {item.version}, {ago(item.created_at)}.{" "}
-          <Link
-            to="/o/$orgId/requests/$seqId"
-            params={{ orgId, seqId: item.seq_id }}
-            className="text-accent underline"
-          >
-            Request
-          </Link>
+        {item.second_look ? <Badge tone="info">{t("Two reviewers")}</Badge> : null}
+        <span className="text-soft max-sm:basis-full sm:ms-auto">
+          <T
+            text="Version {version}, {createdAt}. <a>Request</a>"
+            version={item.version}
+            createdAt={ago(item.created_at)}
+            a={(children) => (
+              <Link
+                to="/o/$orgId/requests/$seqId"
+                params={{ orgId, seqId: item.seq_id }}
+                className="text-accent underline"
+              >
+                {children}
+              </Link>
+            )}
+          />
         </span>
       </div>
       <div>
-        <p className="label mb-1">Text</p>
+        <p className="label mb-1">{t("Text")}</p>
         <div
           role="region"
-          aria-label="Text"
+          aria-label={t("Text")}
           tabIndex={0}
           className="bg-sunken max-h-72 overflow-auto rounded-lg p-3 text-sm leading-relaxed whitespace-pre-wrap wrap-anywhere"
         >
@@ -55,27 +66,19 @@ export function ReviewCard({
         <p className="label mb-1">{item.question}</p>
         <p className="text-base font-medium wrap-anywhere">{item.instructions}</p>
         <p className="number text-soft mt-1 text-sm">
-          {item.answer === null ? (
-            "The set abstained"
-          ) : (
-            <>
-              The set answered <strong className="text-ink font-medium">{answerWords(item, asked)}</strong>
-            </>
-          )}
-          , {probability(item.confidence)} sure
-          {item.threshold === null ? "" : `; the threshold is ${percent(item.threshold)}`}.
+          <Said item={item} asked={asked} />
         </p>
       </div>
       <Labels item={item} asked={asked} onAct={onAct} />
       <div className="border-line flex flex-wrap gap-2 border-t pt-3">
         <KeyButton letter="?" onClick={() => onAct({ kind: "not_sure" })}>
-          Not sure
+          {t("Not sure")}
         </KeyButton>
         <KeyButton letter="s" onClick={() => onAct({ kind: "skip" })}>
-          Skip
+          {t("Skip")}
         </KeyButton>
         <KeyButton letter="u" disabled={!canUndo} onClick={() => onAct({ kind: "undo" })}>
-          Undo
+          {t("Undo")}
         </KeyButton>
       </div>
     </article>
@@ -84,14 +87,14 @@ export function ReviewCard({
 
 function reasonWords({ reason, confidence, threshold }: ReviewItem): string {
   const words: Record<ReviewReason, string> = {
-    abstained: "The set abstained",
+    abstained: t("The set abstained"),
     low_confidence:
       threshold === null
-        ? `Only ${probability(confidence)} sure`
-        : `${probability(confidence)} sure, below the threshold`,
-    shadow_differs: "The shadow answers differently",
-    audit: "Chosen at random",
-    label_next: "Proposed to label next",
+        ? t("Only {confidence} sure", { confidence: probability(confidence) })
+        : t("{confidence} sure, below the threshold", { confidence: probability(confidence) }),
+    shadow_differs: t("The shadow answers differently"),
+    audit: t("Chosen at random"),
+    label_next: t("Proposed to label next"),
   }
   return words[reason]
 }
@@ -115,7 +118,7 @@ function Labels({
 }): ReactNode {
   return (
     <fieldset>
-      <legend className="label mb-1.5">The right answer</legend>
+      <legend className="label mb-1.5">{t("The right answer")}</legend>
       <div className="flex flex-wrap gap-2">
         {item.options.map(({ value, description }, index) => (
           <KeyButton
@@ -167,5 +170,26 @@ export function KeyButton({
       ) : null}
       {children}
     </Button>
+  )
+}
+
+/** What the set answered, and how sure it was. */
+function Said({ item, asked }: { item: ReviewItem; asked: SetQuestion | undefined }): ReactNode {
+  const confidence = probability(item.confidence)
+  const threshold = item.threshold === null ? null : percent(item.threshold)
+  if (item.answer === null)
+    return threshold === null
+      ? t("The set abstained, {confidence} sure.", { confidence })
+      : t("The set abstained, {confidence} sure; the threshold is {threshold}.", { confidence, threshold })
+  const answer = <strong className="text-ink font-medium">{answerWords(item, asked)}</strong>
+  return threshold === null ? (
+    <T text="The set answered {answer}, {confidence} sure." answer={answer} confidence={confidence} />
+  ) : (
+    <T
+      text="The set answered {answer}, {confidence} sure; the threshold is {threshold}."
+      answer={answer}
+      confidence={confidence}
+      threshold={threshold}
+    />
   )
 }

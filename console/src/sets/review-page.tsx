@@ -8,16 +8,20 @@ import { useOrganization } from "../session.ts"
 import { reviewQueuesQuery } from "../shell/badges.tsx"
 import { ReviewTab } from "./review-tab.tsx"
 import { setQuery } from "./set-query.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function ReviewPage(): ReactNode {
   const { id: org_id } = useOrganization()
   const queues = useQuery(reviewQueuesQuery(org_id))
   return (
     <Page
-      title="Review"
-      about="Answers that your question sets are not sure of. You decide with a key press, and your labels become examples of the set."
+      title={t("Review")}
+      about={t(
+        "Answers that your question sets are not sure of. You decide with a key press, and your labels become examples of the set.",
+      )}
     >
-      <Loaded query={queues} what="what waits for review">
+      <Loaded query={queues} label={t("Loading what waits for review")}>
         {(rows) => <Queues queues={rows} />}
       </Loaded>
     </Page>
@@ -33,9 +37,10 @@ function Queues({ queues }: { queues: readonly ReviewQueue[] }): ReactNode {
   if (chosen === undefined)
     return (
       <div className="panel">
-        <Empty icon="check" title="Nothing waits for review">
-          Answers come here when a set abstains, when it is less sure than its threshold, when a shadow
-          answers differently, and some at random. Texts and answers must be kept for it, under Settings.
+        <Empty icon="check" title={t("Nothing waits for review")}>
+          {t(
+            "Answers come here when a set abstains, when it is less sure than its threshold, when a shadow answers differently, and some at random. Texts and answers must be kept for it, under Settings.",
+          )}
         </Empty>
       </div>
     )
@@ -50,7 +55,7 @@ function Queues({ queues }: { queues: readonly ReviewQueue[] }): ReactNode {
 function QueueLinks({ queues, chosen }: { queues: readonly ReviewQueue[]; chosen: string }): ReactNode {
   const { id: orgId } = useOrganization()
   return (
-    <nav aria-label="Question sets to review" className="flex flex-wrap gap-2">
+    <nav aria-label={t("Question sets to review")} className="flex flex-wrap gap-2">
       {queues.map(({ set_id, set_name, open }) => (
         <Link
           key={set_id}
@@ -63,7 +68,7 @@ function QueueLinks({ queues, chosen }: { queues: readonly ReviewQueue[]; chosen
           <span className="truncate">{set_name}</span>
           <span className="number text-xs">
             {open < reviewCountMax ? open : `${reviewCountMax - 1}+`}
-            <span className="sr-only"> waiting</span>
+            <span className="sr-only"> {t("waiting")}</span>
           </span>
         </Link>
       ))}
@@ -75,19 +80,23 @@ function Queue({ setId }: { setId: string }): ReactNode {
   const { id: org_id } = useOrganization()
   const query = useQuery(setQuery(org_id, setId))
   return (
-    <Loaded query={query} what="the question set">
+    <Loaded query={query} label={t("Loading the question set")}>
       {(set) => (
         <div className="flex flex-col gap-3">
           <p className="text-soft text-sm">
-            Answers of{" "}
-            <Link
-              to="/o/$orgId/sets/$setName"
-              params={{ orgId: org_id, setName: set.name }}
-              search={{}}
-              className="text-accent underline"
-            >
-              {set.name}
-            </Link>
+            <T
+              text="Answers of {name}"
+              name={
+                <Link
+                  to="/o/$orgId/sets/$setName"
+                  params={{ orgId: org_id, setName: set.name }}
+                  search={{}}
+                  className="text-accent underline"
+                >
+                  {set.name}
+                </Link>
+              }
+            />
           </p>
           <ReviewTab set={set} at={{ org_id, set_id: set.id }} />
         </div>

@@ -8,7 +8,7 @@ import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { Form } from "../parts/form.tsx"
-import { count, decimal, plural } from "../parts/format.ts"
+import { count, decimal } from "../parts/format.ts"
 import { NumberField } from "../parts/number-field.tsx"
 import { measureWords } from "../parts/measure-words.ts"
 import { Notice, Panel } from "../parts/page.tsx"
@@ -16,6 +16,8 @@ import { numberOf, numberText } from "../parts/typed-number.ts"
 import { useMay, useOrganization } from "../session.ts"
 import { LabelNext } from "./label-next.tsx"
 import { type SetAddress, jobsKey, setsKey } from "./set-query.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 export function ReviewStanding({
   set,
@@ -30,12 +32,12 @@ export function ReviewStanding({
   const mayTeach = useMay("api-write")
   return (
     <div className="flex flex-col gap-4">
-      <Panel title="Labels">
+      <Panel title={t("Labels")}>
         <div className="flex flex-col gap-4">
           <dl className="number grid grid-cols-3 gap-3">
-            <Figure name="Reviewed" value={count(summary.done)} />
-            <Figure name="New labels" value={count(summary.labelled_since_taught)} />
-            <Figure name="Corrections" value={count(summary.corrected_since_taught)} />
+            <Figure name={t("Reviewed")} value={count(summary.done)} />
+            <Figure name={t("New labels")} value={count(summary.labelled_since_taught)} />
+            <Figure name={t("Corrections")} value={count(summary.corrected_since_taught)} />
           </dl>
           {mayTeach ? <Advice set={set} at={at} summary={summary} /> : null}
         </div>
@@ -44,7 +46,9 @@ export function ReviewStanding({
       <Agreement agreement={summary.agreement} />
       {mayTeach ? <Sampling at={at} summary={summary} /> : null}
       {summary.content === "kept" ? null : (
-        <Notice tone="warn">Texts and answers are no longer kept: nothing new comes into this queue.</Notice>
+        <Notice tone="warn">
+          {t("Texts and answers are no longer kept: nothing new comes into this queue.")}
+        </Notice>
       )}
     </div>
   )
@@ -78,11 +82,11 @@ function Advice({
         tone="good"
         action={
           <Button small icon="play" busy={teach.isPending} onClick={() => teach.mutate(undefined)}>
-            Teach again
+            {t("Teach again")}
           </Button>
         }
       >
-        Teaching again would pay. {summary.teaching_reason}
+        {t("Teaching again would pay.")} {summary.teaching_reason}
       </Notice>
       <ErrorNotice error={teach.error} />
     </div>
@@ -91,7 +95,7 @@ function Advice({
 
 /** After Landis and Koch. */
 const agreementWords = [
-  [0.8, "almost perfect"],
+  [0.8, t("almost perfect")],
   [0.6, "substantial"],
   [0.4, "moderate"],
   [0.2, "fair"],
@@ -101,23 +105,31 @@ const agreementWords = [
 function Agreement({ agreement: { pairs, kappa, questions } }: Pick<ReviewSummary, "agreement">): ReactNode {
   const words = kappa === null ? null : agreementWords.find(([least]) => kappa > least)?.[1]
   return (
-    <Panel title="Agreement of reviewers">
+    <Panel title={t("Agreement of reviewers")}>
       {pairs === 0 ? (
         <p className="text-soft text-sm">
-          One answer in ten is shown to two reviewers. When both have labelled it, this says how far they
-          agree.
+          {t(
+            "One answer in ten is shown to two reviewers. When both have labelled it, this says how far they agree.",
+          )}
         </p>
       ) : (
         <div className="flex flex-col gap-3">
           <p className="number text-sm">
             {kappa === null ? (
-              "Too few labels to measure it"
+              tn(
+                pairs,
+                "Too few labels to measure it, from {count} answer that two people labelled.",
+                "Too few labels to measure it, from {count} answers that two people labelled.",
+              )
             ) : (
-              <>
-                Cohen’s kappa <strong className="font-medium">{decimal(kappa, 2)}</strong>, {words}
-              </>
+              <T
+                text="Cohen’s kappa {kappa}, {words}, from {count} answers that two people labelled."
+                one="Cohen’s kappa {kappa}, {words}, from {count} answer that two people labelled."
+                count={pairs}
+                kappa={<strong className="font-medium">{decimal(kappa, 2)}</strong>}
+                words={words}
+              />
             )}
-            , from {plural(pairs, "answer")} that two people labelled.
           </p>
           <p className="text-soft text-xs">{measureWords.kappa}</p>
           {questions.length > 1 ? (
@@ -126,7 +138,8 @@ function Agreement({ agreement: { pairs, kappa, questions } }: Pick<ReviewSummar
                 <li key={one.question} className="flex justify-between gap-3">
                   <span className="truncate">{one.question}</span>
                   <span className="text-soft whitespace-nowrap">
-                    {one.kappa === null ? "too few" : decimal(one.kappa, 2)}, {plural(one.pairs, "pair")}
+                    {one.kappa === null ? t("too few") : decimal(one.kappa, 2)},{" "}
+                    {tn(one.pairs, "{count} pair", "{count} pairs")}
                   </span>
                 </li>
               ))}
@@ -151,22 +164,22 @@ function Sampling({ at, summary }: { at: SetAddress; summary: ReviewSummary }): 
     [setsKey(at.org_id)],
   )
   return (
-    <Panel title="Random sample">
+    <Panel title={t("Random sample")}>
       <Form
-        label="Random sample"
+        label={t("Random sample")}
         write={write}
         footer={
           <Button type="submit" small className="self-start" busy={write.isPending}>
-            Save
+            {t("Save")}
           </Button>
         }
       >
         <NumberField
           kind="percentage"
           bounds={sampleBounds}
-          label="Share of all answers, %"
+          label={t("Share of all answers, %")}
           value={share}
-          hint="Reviewed whether doubtful or not, so that the labels say how good the set is."
+          hint={t("Reviewed whether doubtful or not, so that the labels say how good the set is.")}
           onText={setShare}
         />
       </Form>

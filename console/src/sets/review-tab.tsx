@@ -5,7 +5,6 @@ import type { ReviewItem, ReviewSummary } from "../../../src/contract/question-s
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api } from "../api.ts"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { plural } from "../parts/format.ts"
 import { Empty, Loaded, Panel } from "../parts/page.tsx"
 import { ProgressBar } from "../parts/progress-bar.tsx"
 import { ContentNeeded } from "./content-needed.tsx"
@@ -14,6 +13,7 @@ import type { ReviewAction } from "./review-keys.ts"
 import { ReviewStanding } from "./review-standing.tsx"
 import { type SetAddress, setsKey } from "./set-query.ts"
 import { useReviewKeys } from "./use-review-keys.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const refreshMs = 10_000
 
@@ -24,7 +24,7 @@ export function ReviewTab({ set, at }: { set: QuestionSet; at: SetAddress }): Re
     queryFn: async () => await api.getReviewSummary({ params: at }),
   })
   return (
-    <Loaded query={summary} what="the review">
+    <Loaded query={summary} label={t("Loading the review")}>
       {(standing) =>
         standing.content !== "kept" && standing.open + standing.done === 0 ? (
           <ContentNeeded set={set} isAvailable={standing.content !== "unavailable"} />
@@ -105,20 +105,28 @@ function Queue({
   const total = summary.open + decided.length
   return (
     <Panel
-      title="Waiting for review"
-      actions={<span className="number text-soft text-xs">{plural(summary.open, "answer")}</span>}
+      title={t("Waiting for review")}
+      actions={
+        <span className="number text-soft text-xs">
+          {tn(summary.open, "{count} answer", "{count} answers")}
+        </span>
+      }
     >
       <div className="flex flex-col gap-4">
         {decided.length > 0 && total > 0 ? (
           <div className="flex flex-col gap-1.5">
             <p className="number text-soft text-xs" role="status">
-              {plural(decided.length, "answer")} decided in this visit
+              {tn(
+                decided.length,
+                "{count} answer decided in this visit",
+                "{count} answers decided in this visit",
+              )}
             </p>
-            <ProgressBar label="Decided in this visit" value={decided.length} max={total} />
+            <ProgressBar label={t("Decided in this visit")} value={decided.length} max={total} />
           </div>
         ) : null}
         <ErrorNotice error={error} />
-        <Loaded query={items} what="answers to review">
+        <Loaded query={items} label={t("Loading answers to review")}>
           {() =>
             current ? (
               <ReviewCard
@@ -150,7 +158,7 @@ function NothingWaits({
   return (
     <Empty
       icon="check"
-      title="Nothing waits for review"
+      title={t("Nothing waits for review")}
       action={
         canUndo ? (
           <button
@@ -158,13 +166,15 @@ function NothingWaits({
             className="text-accent text-sm underline"
             onClick={() => onAct({ kind: "undo" })}
           >
-            Undo the last decision
+            {t("Undo the last decision")}
           </button>
         ) : undefined
       }
     >
-      Answers of “set:{set.name}” come here when the set abstains, when it is less sure than its threshold,
-      when a shadow answers differently, and some at random.
+      {t(
+        "Answers of “set:{name}” come here when the set abstains, when it is less sure than its threshold, when a shadow answers differently, and some at random.",
+        { name: set.name },
+      )}
     </Empty>
   )
 }

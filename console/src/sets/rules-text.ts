@@ -1,5 +1,6 @@
 /** The rules of a question as lines of text: `input.tier == "gold" => at least High`. */
 import type { EvidenceRule, SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import { t } from "../i18n/translate.ts"
 
 const arrow = "=>"
 const comparisons = { at_least: "at least ", at_most: "at most ", is: "" } as const
@@ -21,7 +22,7 @@ export function readRules(text: string): SetQuestion["rules"] | string {
   const rules: EvidenceRule[] = []
   for (const line of text.split("\n").filter((one) => one.trim() !== "")) {
     const at = line.lastIndexOf(arrow)
-    if (at < 0) return `Write “condition => answer”: ${line.trim().slice(0, 40)}`
+    if (at < 0) return t("Write “condition => answer”: {line}", { line: line.trim().slice(0, 40) })
     const weight = weightAtEnd.exec(line)?.[1]
     const said = line
       .slice(at + arrow.length)

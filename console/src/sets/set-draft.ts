@@ -10,6 +10,7 @@ import {
   toDecisions,
   whatIsMissing,
 } from "../playground/draft.ts"
+import { t } from "../i18n/translate.ts"
 
 type SetQuestionInput = z.input<typeof SetQuestion>
 
@@ -102,21 +103,23 @@ export function whatKeepsFromSaving(given: SetDraft): string | null {
   const { draft } = given
   const missing = whatIsMissing({ ...draft, evidence: "x" })
   if (missing && draft.questions.length > 0) return missing
-  if (!draft.model) return "Choose a model."
+  if (!draft.model) return t("Choose a model.")
   const wrong = draft.questions.findIndex(({ id }) => {
     const { threshold, target_accuracy } = given.settings[id] ?? defaultSettings
     return Number.isNaN(threshold) || Number.isNaN(target_accuracy)
   })
-  if (wrong >= 0) return `A percentage of question ${wrong + 1} cannot be read.`
+  if (wrong >= 0) return t("A percentage of question {wrong} cannot be read.", { wrong: wrong + 1 })
   const names = questionsOfDraft(given).map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) !== index)
-  return twice ? `Two questions have the name ${twice}.` : null
+  return twice ? t("Two questions have the name {twice}.", { twice }) : null
 }
 
 /** In words what is wrong with the name of a set; null when nothing is. */
 export function whatIsWrongWithName(name: string): string | null {
   const found = SetName.safeParse(name)
-  return found.success ? null : `Use ${found.error.issues[0]?.message ?? "another name"}.`
+  return found.success
+    ? null
+    : t("Use {message}.", { message: found.error.issues[0]?.message ?? t("another name") })
 }
 
 /** Whether both hold the same questions, whatever the ids of their rows. */

@@ -25,6 +25,7 @@ import { TryTab } from "./try-tab.tsx"
 import { UseTab } from "./use-tab.tsx"
 import { type SetEditor, useSetEditor } from "./use-set-editor.ts"
 import { VersionsTab } from "./versions-tab.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function SetPage(): ReactNode {
   const { id: org_id } = useOrganization()
@@ -34,7 +35,7 @@ export function SetPage(): ReactNode {
   if (query.error instanceof ClientError && query.error.status === 404) return <NoSuchSet name={setName} />
   return (
     <div className="page gap-5">
-      <Loaded query={query} what="the question set">
+      <Loaded query={query} label={t("Loading the question set")}>
         {(set) => <SetView key={set.id} set={set} />}
       </Loaded>
     </div>
@@ -48,7 +49,7 @@ function NoSuchSet({ name }: { name: string }): ReactNode {
       <div className="panel">
         <Empty
           icon="search"
-          title="No such question set"
+          title={t("No such question set")}
           action={
             <Link
               to="/o/$orgId/sets"
@@ -56,11 +57,11 @@ function NoSuchSet({ name }: { name: string }): ReactNode {
               search={{}}
               className="text-accent text-sm underline"
             >
-              All question sets
+              {t("All question sets")}
             </Link>
           }
         >
-          It may have another name now, or it was deleted.
+          {t("It may have another name now, or it was deleted.")}
         </Empty>
       </div>
     </Page>
@@ -127,16 +128,18 @@ function SetHeader({ set }: { set: QuestionSet }): ReactNode {
       <div className="min-w-0">
         <p className="text-soft text-xs">
           <Link to="/o/$orgId/sets" params={{ orgId }} search={{}} className="hover:underline">
-            Question sets
+            {t("Question sets")}
           </Link>
         </p>
         <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
           <h1 className="text-xl font-semibold tracking-tight wrap-anywhere">{set.name}</h1>
-          <Badge>Latest: version {set.latest_version}</Badge>
+          <Badge>{t("Latest: version {latestVersion}", { latestVersion: set.latest_version })}</Badge>
           {set.production_version === null ? (
-            <Badge tone="warn">Not published</Badge>
+            <Badge tone="warn">{t("Not published")}</Badge>
           ) : (
-            <Badge tone="good">Production: version {set.production_version}</Badge>
+            <Badge tone="good">
+              {t("Production: version {productionVersion}", { productionVersion: set.production_version })}
+            </Badge>
           )}
         </div>
         {set.description ? (
@@ -145,11 +148,11 @@ function SetHeader({ set }: { set: QuestionSet }): ReactNode {
       </div>
       <ActionsMenu of={set.name}>
         <MenuItem icon="gear" onSelect={() => setOpen("edit")}>
-          Edit name and description
+          {t("Edit name and description")}
         </MenuItem>
         <MenuLine />
         <MenuItem icon="trash" danger onSelect={() => setOpen("delete")}>
-          Delete
+          {t("Delete")}
         </MenuItem>
       </ActionsMenu>
       {open === "edit" ? <EditSet set={set} onClose={close} /> : null}
@@ -164,7 +167,7 @@ function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; un
   const counts: Partial<Record<SetTab, number>> = set.counts
   return (
     <nav
-      aria-label="Parts of the set"
+      aria-label={t("Parts of the set")}
       className="border-line -mx-4 flex gap-1 overflow-x-auto border-b px-4 sm:mx-0 sm:px-0"
     >
       {setTabs.map(([tab, name]) => (
@@ -184,10 +187,14 @@ function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; un
             <span className="number text-soft text-xs font-normal">{count(counts[tab])}</span>
           ) : null}
           {tab === "shadow" && set.shadow ? (
-            <span className="bg-accent size-1.5 rounded-full" role="img" aria-label="is running" />
+            <span className="bg-accent size-1.5 rounded-full" role="img" aria-label={t("is running")} />
           ) : null}
           {tab === "questions" && unsaved ? (
-            <span className="bg-warn size-1.5 rounded-full" role="img" aria-label="has unsaved changes" />
+            <span
+              className="bg-warn size-1.5 rounded-full"
+              role="img"
+              aria-label={t("has unsaved changes")}
+            />
           ) : null}
         </Link>
       ))}
@@ -219,27 +226,27 @@ function EditSet({ set, onClose }: { set: QuestionSet; onClose: () => void }): R
   )
   return (
     <FormDialog
-      title="Name and description"
-      submit="Save"
+      title={t("Name and description")}
+      submit={t("Save")}
       write={write}
       onClose={onClose}
       ready={wrong === null}
     >
       <TextField
-        label="Name"
+        label={t("Name")}
         required
         spellCheck={false}
         value={name}
         error={wrong}
         hint={
           name === set.name
-            ? `Asked as model “set:${name}”.`
-            : `Requests for “set:${set.name}” fail as soon as the name changes.`
+            ? t("Asked as model “set:{name}”.", { name })
+            : t("Requests for “set:{name}” fail as soon as the name changes.", { name: set.name })
         }
         onChange={(event) => setName(event.target.value)}
       />
       <AreaField
-        label="Description"
+        label={t("Description")}
         rows={3}
         spellCheck
         value={description}
@@ -254,8 +261,8 @@ function DeleteSet({ set, onClose }: { set: QuestionSet; onClose: () => void }):
   const navigate = useNavigate()
   return (
     <ConfirmDialog
-      title={`Delete ${set.name}?`}
-      submit="Delete set"
+      title={t("Delete {name}?", { name: set.name })}
+      submit={t("Delete set")}
       act={async () => {
         await api.deleteQuestionSet({ params: { org_id, set_id: set.id } })
         await navigate({ to: "/o/$orgId/sets", params: { orgId: org_id }, search: {} })
@@ -263,7 +270,10 @@ function DeleteSet({ set, onClose }: { set: QuestionSet; onClose: () => void }):
       refreshes={[[...setsKey(org_id), "list"]]}
       onClose={onClose}
     >
-      Its versions, examples and what they taught are deleted, and requests for “set:{set.name}” fail at once.
+      {t(
+        "Its versions, examples and what they taught are deleted, and requests for “set:{name}” fail at once.",
+        { name: set.name },
+      )}
     </ConfirmDialog>
   )
 }

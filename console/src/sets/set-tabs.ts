@@ -1,16 +1,17 @@
 /** The tabs of a question set; which one is open is in the address. */
+import { t } from "../i18n/translate.ts"
 export const setTabs = [
-  ["try", "Try"],
-  ["questions", "Questions"],
-  ["versions", "Versions"],
-  ["examples", "Examples"],
-  ["teach", "Teach"],
-  ["threshold", "Threshold"],
-  ["cases", "Cases"],
-  ["shadow", "Shadow"],
-  ["monitoring", "Monitoring"],
-  ["review", "Review"],
-  ["use", "Use"],
+  ["try", t("Try")],
+  ["questions", t("Questions")],
+  ["versions", t("Versions")],
+  ["examples", t("Examples")],
+  ["teach", t("Teach")],
+  ["threshold", t("Threshold")],
+  ["cases", t("Cases")],
+  ["shadow", t("Shadow")],
+  ["monitoring", t("Monitoring")],
+  ["review", t("Review")],
+  ["use", t("Use")],
 ] as const
 export type SetTab = (typeof setTabs)[number][0]
 

@@ -13,6 +13,7 @@ import { useOpenRequest } from "../shell/open-request.ts"
 import { NewSet } from "./create-set.tsx"
 import { keptSetDraft } from "./kept-set-draft.ts"
 import { setsKey } from "./set-query.ts"
+import { t } from "../i18n/translate.ts"
 
 export function SetsPage(): ReactNode {
   const { id: org_id } = useOrganization()
@@ -25,17 +26,19 @@ export function SetsPage(): ReactNode {
   )
   return (
     <Page
-      title="Question sets"
-      about="Questions that you ask again and again: with versions, thresholds, and what labelled examples taught them."
+      title={t("Question sets")}
+      about={t(
+        "Questions that you ask again and again: with versions, thresholds, and what labelled examples taught them.",
+      )}
       actions={
         sets.data?.length ? (
           <Button kind="loud" icon="plus" onClick={create}>
-            New set
+            {t("New set")}
           </Button>
         ) : null
       }
     >
-      <Loaded query={sets} what="question sets">
+      <Loaded query={sets} label={t("Loading question sets")}>
         {(rows) => (rows.length === 0 ? <NoSets onCreate={create} /> : <SetTable rows={rows} />)}
       </Loaded>
       <MoreButton query={sets} />
@@ -50,11 +53,11 @@ function NoSets({ onCreate }: { onCreate: () => void }): ReactNode {
     <div className="panel">
       <Empty
         icon="cards"
-        title="No question sets yet"
+        title={t("No question sets yet")}
         action={
           <div className="flex flex-wrap justify-center gap-2">
             <Button kind="loud" icon="plus" onClick={onCreate}>
-              New set
+              {t("New set")}
             </Button>
             <Link
               to="/o/$orgId/start"
@@ -62,20 +65,21 @@ function NoSets({ onCreate }: { onCreate: () => void }): ReactNode {
               search={{}}
               className="border-strong bg-panel hover:bg-sunken inline-flex h-9 items-center rounded-md border px-3 text-sm font-medium"
             >
-              Start from your rows
+              {t("Start from your rows")}
             </Link>
             <Link
               to="/o/$orgId/playground"
               params={{ orgId }}
               className="border-strong bg-panel hover:bg-sunken inline-flex h-9 items-center rounded-md border px-3 text-sm font-medium"
             >
-              Open the playground
+              {t("Open the playground")}
             </Link>
           </div>
         }
       >
-        A set keeps questions under a name, which requests give as their model. It learns from labelled
-        examples, and abstains where its answer is less sure than you ask for.
+        {t(
+          "A set keeps questions under a name, which requests give as their model. It learns from labelled examples, and abstains where its answer is less sure than you ask for.",
+        )}
       </Empty>
     </div>
   )
@@ -87,12 +91,12 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
   const isUnsaved = (id: string): boolean => storages.some((storage) => keptSetDraft(storage, id) !== null)
   return (
     <Table
-      label="Question sets"
+      label={t("Question sets")}
       rows={rows}
       rowKey={({ id }) => id}
       columns={[
         {
-          name: "Name",
+          name: t("Name"),
           cell: ({ id, name, description }) => (
             <>
               <Link
@@ -103,7 +107,7 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
               >
                 {name}
               </Link>{" "}
-              {isUnsaved(id) ? <Badge tone="warn">Unsaved changes</Badge> : null}
+              {isUnsaved(id) ? <Badge tone="warn">{t("Unsaved changes")}</Badge> : null}
               {description ? (
                 <span className="text-soft line-clamp-2 max-w-md text-xs">{description}</span>
               ) : null}
@@ -111,11 +115,11 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
           ),
         },
         {
-          name: "Model",
+          name: t("Model"),
           cell: ({ model }) => <span className="font-mono text-xs md:whitespace-nowrap">{model}</span>,
         },
         {
-          name: "Questions",
+          name: t("Questions"),
           align: "right",
           cell: ({ question_names: names }) => (
             <span className="number" title={names.join(", ")}>
@@ -124,29 +128,32 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
           ),
         },
         {
-          name: "Latest",
+          name: t("Latest"),
           cell: ({ latest_version, outdated }) => (
             <span className="number whitespace-nowrap">
-              Version {latest_version} {outdated ? <Badge tone="warn">Teach again</Badge> : null}
+              {t("Version {latestVersion}", { latestVersion: latest_version })}{" "}
+              {outdated ? <Badge tone="warn">{t("Teach again")}</Badge> : null}
             </span>
           ),
         },
         {
-          name: "Production",
+          name: t("Production"),
           cell: ({ production_version }) =>
             production_version === null ? (
-              <span className="text-soft whitespace-nowrap">Not published</span>
+              <span className="text-soft whitespace-nowrap">{t("Not published")}</span>
             ) : (
-              <Badge tone="good">Version {production_version}</Badge>
+              <Badge tone="good">
+                {t("Version {productionVersion}", { productionVersion: production_version })}
+              </Badge>
             ),
         },
         {
-          name: "Examples",
+          name: t("Examples"),
           align: "right",
           cell: ({ examples }) => <span className="number">{count(examples)}</span>,
         },
         {
-          name: "Changed",
+          name: t("Changed"),
           cell: ({ updated_at }) => (
             <span className="whitespace-nowrap" title={moment(updated_at)}>
               {ago(updated_at)}

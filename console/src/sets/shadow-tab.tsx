@@ -9,8 +9,7 @@ import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
-import { ago, count, day, decimal, moment, percent, smallDollars } from "../parts/format.ts"
-import { measureWords } from "../parts/measure-words.ts"
+import { ago, count, day, decimal, exactDollars, moment, percent, smallDollars } from "../parts/format.ts"
 import { NumberField } from "../parts/number-field.tsx"
 import { Empty, Loaded, Notice, Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
@@ -19,6 +18,7 @@ import { canDo } from "../playground/models.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
 import { useVersionList, versionOptions } from "./version-list.ts"
+import { t } from "../i18n/translate.ts"
 
 const refreshMs = 5000
 
@@ -47,22 +47,32 @@ function Running({
   shadow: ShadowSettings
 }): ReactNode {
   const stop = useShadowWrite(at)
-  const who = [version === null ? null : `Version ${version}`, model].filter(Boolean).join(" with ")
+  const values = {
+    who: whoAnswers(version, model),
+    share: percent(share),
+    name: set.name,
+    limit: exactDollars(cost_max_day_usd),
+  }
   return (
-    <Panel title="Shadow">
+    <Panel title={t("Shadow")}>
       <div className="flex flex-col gap-3">
         <Notice
           tone="good"
           action={
             <Button small icon="stop" busy={stop.isPending} onClick={() => stop.mutate(null)}>
-              Stop
+              {t("Stop")}
             </Button>
           }
         >
-          {who || "The published version"} answers {percent(share)} of the requests for “set:{set.name}”
-          beside{" "}
-          {set.production_version === null ? "the latest version" : `version ${set.production_version}`}, for
-          at most ${cost_max_day_usd} a day.
+          {set.production_version === null
+            ? t(
+                "{who} answers {share} of the requests for “set:{name}” beside the latest version, for at most {limit} a day.",
+                values,
+              )
+            : t(
+                "{who} answers {share} of the requests for “set:{name}” beside version {published}, for at most {limit} a day.",
+                { ...values, published: set.production_version },
+              )}
         </Notice>
         <p className="text-soft text-xs">{unseen}</p>
         <ErrorNotice error={stop.error} />
@@ -71,8 +81,16 @@ function Running({
   )
 }
 
-const unseen =
-  "Callers do not notice it. It is charged as any request, up to its budget a day; the limits and budgets of their keys are left alone. Only the answers are counted; texts are not kept."
+function whoAnswers(version: number | null, model: string | null): string {
+  if (version === null) return model ?? t("The published version")
+  return model === null
+    ? t("Version {version}", { version })
+    : t("Version {version} with {model}", { version, model })
+}
+
+const unseen = t(
+  "Callers do not notice it. It is charged as any request, up to its budget a day; the limits and budgets of their keys are left alone. Only the answers are counted; texts are not kept.",
+)
 
 const shareBounds = { above: 0, max: 1, required: true }
 const budgetBounds = { min: 0, required: true }
@@ -108,7 +126,7 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
       }),
   }
   return (
-    <Panel title="Start a shadow">
+    <Panel title={t("Start a shadow")}>
       <Form
         write={write}
         ready={isOther && share !== null && cents !== null}
@@ -121,31 +139,35 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
               busy={start.isPending}
               disabled={!isOther || share === null || cents === null}
             >
-              Start shadow
+              {t("Start shadow")}
             </Button>
-            {isOther ? null : <p className="text-soft text-xs">Choose another version or another model.</p>}
+            {isOther ? null : (
+              <p className="text-soft text-xs">{t("Choose another version or another model.")}</p>
+            )}
           </div>
         }
       >
         <p className="text-soft max-w-3xl text-sm">
-          Another version or model answers a share of the real requests beside version {answering}, and the
-          report below counts how often the answers differ. {unseen}
+          {t(
+            "Another version or model answers a share of the real requests beside version {answering}, and the report below counts how often the answers differ. {unseen}",
+            { answering, unseen },
+          )}
         </p>
         <div className="grid gap-3 sm:grid-cols-2 lg:max-w-4xl lg:grid-cols-4">
           <SelectField
-            label="Version"
+            label={t("Version")}
             value={version}
             options={[
-              { value: sameVersion, label: `Version ${answering} (answers now)` },
+              { value: sameVersion, label: t("Version {answering} (answers now)", { answering }) },
               ...versionOptions(versions, version),
             ]}
             onChange={(event) => setVersion(event.target.value)}
           />
           <SelectField
-            label="Model"
+            label={t("Model")}
             value={model}
             options={[
-              { value: sameModel, label: "The version’s own" },
+              { value: sameModel, label: t("The version’s own") },
               ...models
                 .filter((one) => canDo(one, "decisions"))
                 .map(({ model_sku }) => ({ value: model_sku, label: model_sku })),
@@ -155,14 +177,14 @@ function Start({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
           <NumberField
             kind="percentage"
             bounds={shareBounds}
-            label="Share of requests, %"
+            label={t("Share of requests, %")}
             value={percentage}
             onText={setPercentage}
           />
           <NumberField
             kind="amount"
             bounds={budgetBounds}
-            label="At most a day, $"
+            label={t("At most a day, $")}
             value={budget}
             onText={setBudget}
           />
@@ -179,36 +201,42 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
     refetchInterval: isRunning ? refreshMs : false,
   })
   return (
-    <Loaded query={report} what="the report">
+    <Loaded query={report} label={t("Loading the report")}>
       {({ questions: rows, days }) =>
         rows.length === 0 && days.length === 0 ? (
           <div className="panel">
-            <Empty icon="eye" title={isRunning ? "Waiting for requests" : "Nothing was compared yet"}>
+            <Empty icon="eye" title={isRunning ? t("Waiting for requests") : t("Nothing was compared yet")}>
               {isRunning
-                ? "As soon as requests for the set come, this table says how often the answers differ."
-                : "Start a shadow to see how another version or model would answer your requests."}
+                ? t("As soon as requests for the set come, this table says how often the answers differ.")
+                : t("Start a shadow to see how another version or model would answer your requests.")}
             </Empty>
           </div>
         ) : (
           <>
             <Table
-              label="How the answers differ"
+              label={t("How the answers differ")}
               rows={rows}
               rowKey={(row) => `${row.question} ${row.version} ${row.shadow_version} ${row.shadow_model}`}
               columns={[
-                { name: "Question", cell: ({ question }) => <span className="font-medium">{question}</span> },
                 {
-                  name: "Shadow",
+                  name: t("Question"),
+                  cell: ({ question }) => <span className="font-medium">{question}</span>,
+                },
+                {
+                  name: t("Shadow"),
                   cell: (row) => (
                     <>
-                      Version {row.shadow_version} beside {row.version}
+                      {t("Version {shadow} beside {version}", {
+                        shadow: row.shadow_version,
+                        version: row.version,
+                      })}
                       <span className="text-soft block font-mono text-xs">{row.shadow_model}</span>
                     </>
                   ),
                 },
-                { name: "Answers", align: "right", cell: (row) => count(row.answers) },
+                { name: t("Answers"), align: "right", cell: (row) => count(row.answers) },
                 {
-                  name: "Agree",
+                  name: t("Agree"),
                   align: "right",
                   cell: (row) => (
                     <span className={row.flips > 0 ? "text-warn font-medium" : ""}>
@@ -216,22 +244,25 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
                     </span>
                   ),
                 },
-                { name: "Differ", align: "right", cell: (row) => count(row.flips) },
+                { name: t("Differ"), align: "right", cell: (row) => count(row.flips) },
                 {
-                  name: "Kappa",
+                  name: t("Kappa"),
                   align: "right",
-                  cell: ({ kappa }) => (kappa === null ? "too few" : decimal(kappa, 2)),
+                  cell: ({ kappa }) => (kappa === null ? t("too few") : decimal(kappa, 2)),
                 },
-                { name: "Mean shift", align: "right", cell: (row) => percent(row.mean_shift) },
+                { name: t("Mean shift"), align: "right", cell: (row) => percent(row.mean_shift) },
                 {
-                  name: "Abstained",
+                  name: t("Abstained"),
                   align: "right",
                   cell: (row) => `${count(row.abstained)} → ${count(row.shadow_abstained)}`,
                 },
                 {
-                  name: "Last answer",
+                  name: t("Last answer"),
                   cell: (row) => (
-                    <span className="whitespace-nowrap" title={`First ${moment(row.first_at)}`}>
+                    <span
+                      className="whitespace-nowrap"
+                      title={t("First {firstAt}", { firstAt: moment(row.first_at) })}
+                    >
                       {ago(row.last_at)}
                     </span>
                   ),
@@ -239,8 +270,9 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
               ]}
             />
             <p className="text-soft text-xs">
-              Kappa: {lowerFirst(measureWords.kappa)} Mean shift: by how much the shadow’s probability differs
-              on average. Of all results the newest 10,000 are kept.
+              {t(
+                "Kappa: how far two agree beyond what chance alone would give: 1 is always, 0 is as by chance. Mean shift: by how much the shadow’s probability differs on average. Of all results the newest 10,000 are kept.",
+              )}
             </p>
             <div className="grid gap-4 lg:grid-cols-2">
               {rows.slice(0, confusionsShownMax).map((row) => (
@@ -248,7 +280,10 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
                   key={`${row.question} ${row.version} ${row.shadow_version} ${row.shadow_model}`}
                   title={`${row.question}, ${row.shadow_model}`}
                 >
-                  <Confusion {...confusionOf(row)} caption="Rows: what was answered. Columns: the shadow." />
+                  <Confusion
+                    {...confusionOf(row)}
+                    caption={t("Rows: what was answered. Columns: the shadow.")}
+                  />
                 </Panel>
               ))}
             </div>
@@ -263,8 +298,6 @@ function Report({ at, isRunning }: { at: SetAddress; isRunning: boolean }): Reac
 type ShadowReport = Awaited<ReturnType<typeof api.getQuestionSetShadowReport>>
 
 const confusionsShownMax = 20
-
-const lowerFirst = (text: string): string => `${text.charAt(0).toLowerCase()}${text.slice(1)}`
 
 const verdictText = (verdict: string | boolean | number | null): string =>
   verdict === null ? "abstains" : String(verdict)
@@ -284,14 +317,14 @@ function Days({ days }: { days: ShadowReport["days"] }): ReactNode {
   if (days.length === 0) return null
   return (
     <Table
-      label="What the shadow cost"
+      label={t("What the shadow cost")}
       rows={days}
       rowKey={(one) => one.day}
       columns={[
-        { name: "Day (UTC)", cell: (one) => day(one.day) },
-        { name: "Answered", align: "right", cell: ({ questions }) => count(questions) },
-        { name: "Not asked", align: "right", cell: ({ unanswered }) => count(unanswered) },
-        { name: "Cost", align: "right", cell: ({ cost_usd }) => smallDollars(Number(cost_usd)) },
+        { name: t("Day (UTC)"), cell: (one) => day(one.day) },
+        { name: t("Answered"), align: "right", cell: ({ questions }) => count(questions) },
+        { name: t("Not asked"), align: "right", cell: ({ unanswered }) => count(unanswered) },
+        { name: t("Cost"), align: "right", cell: ({ cost_usd }) => smallDollars(Number(cost_usd)) },
       ]}
     />
   )

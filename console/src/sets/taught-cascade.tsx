@@ -4,6 +4,7 @@ import type { TaughtCascadeReport, TeachResult } from "../../../src/contract/que
 import { count, decimal, milliseconds, percent, smallDollars } from "../parts/format.ts"
 import { Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
+import { t } from "../i18n/translate.ts"
 
 type Measured = Omit<TaughtCascadeReport["stages"][number], "model">
 
@@ -19,62 +20,72 @@ export function TaughtCascade({
   questions: TeachResult["questions"]
 }): ReactNode {
   const models: ModelRow[] = [
-    { ...cascade, name: "The cascade", asked: 1 },
-    ...cascade.stages.map((stage) => ({ ...stage, name: `${stage.model} alone` })),
+    { ...cascade, name: t("The cascade"), asked: 1 },
+    ...cascade.stages.map((stage) => ({ ...stage, name: t("{model} alone", { model: stage.model }) })),
   ]
   const sent = questions.flatMap((one) => (one.cascade ? [{ name: one.name, ...one.cascade }] : []))
   return (
-    <Panel title="The cascade">
+    <Panel title={t("The cascade")}>
       <div className="flex flex-col gap-4">
         <p className="text-soft max-w-3xl text-sm">
-          Measured on {count(cascade.requests)}{" "}
-          {cascade.measured_on === "held_out" ? "held-out examples" : "examples by cross-validation"}, with
-          every model asked about each. Lower bounds hold with 95% confidence.
+          {cascade.measured_on === "held_out"
+            ? t("Measured on {requests} held-out examples, with every model asked about each.", {
+                requests: count(cascade.requests),
+              })
+            : t("Measured on {requests} examples by cross-validation, with every model asked about each.", {
+                requests: count(cascade.requests),
+              })}{" "}
+          {t("Lower bounds hold with 95% confidence.")}
         </p>
         <Table
-          label="The cascade beside its models"
+          label={t("The cascade beside its models")}
           rows={models}
           rowKey={({ name }) => name}
           columns={[
-            { name: "Model", cell: ({ name }) => <span className="font-medium">{name}</span> },
-            { name: "Accuracy", align: "right", cell: accuracy },
+            { name: t("Model"), cell: ({ name }) => <span className="font-medium">{name}</span> },
+            { name: t("Accuracy"), align: "right", cell: accuracy },
             {
-              name: "Cost of 1,000 requests",
+              name: t("Cost of 1,000 requests"),
               align: "right",
               cell: ({ cost_usd }) => smallDollars(1000 * Number(cost_usd)),
             },
             {
-              name: "Time of a request",
+              name: t("Time of a request"),
               align: "right",
               cell: ({ latency_ms }) => milliseconds(latency_ms),
             },
-            { name: "Requests that ask it", align: "right", cell: ({ asked }) => percent(asked) },
+            { name: t("Requests that ask it"), align: "right", cell: ({ asked }) => percent(asked) },
           ]}
         />
         <p className="text-soft max-w-3xl text-sm">
-          An answer goes to the next model when its probability is below the threshold of the question. The
-          answers of both are then combined by their weights, or the later one counts alone.
+          {t(
+            "An answer goes to the next model when its probability is below the threshold of the question. The answers of both are then combined by their weights, or the later one counts alone.",
+          )}
         </p>
         <Table
-          label="What each question sends on"
+          label={t("What each question sends on")}
           rows={sent}
           rowKey={({ name }) => name}
           columns={[
-            { name: "Question", cell: ({ name }) => <span className="font-medium">{name}</span> },
+            { name: t("Question"), cell: ({ name }) => <span className="font-medium">{name}</span> },
             {
-              name: "Threshold",
+              name: t("Threshold"),
               align: "right",
               cell: ({ thresholds }) => thresholds.map(thresholdWord).join(", "),
             },
             {
-              name: "Target accuracy",
+              name: t("Target accuracy"),
               align: "right",
-              cell: ({ target }) => (target === null ? "none" : percent(target)),
+              cell: ({ target }) => (target === null ? t("none") : percent(target)),
             },
-            { name: "Accuracy", align: "right", cell: accuracy },
-            { name: "Sent on", align: "right", cell: ({ asked }) => asked.slice(1).map(percent).join(", ") },
+            { name: t("Accuracy"), align: "right", cell: accuracy },
             {
-              name: "Answers combined",
+              name: t("Sent on"),
+              align: "right",
+              cell: ({ asked }) => asked.slice(1).map(percent).join(", "),
+            },
+            {
+              name: t("Answers combined"),
               align: "right",
               cell: ({ blends }) => blends.map(combined).join(", "),
             },
@@ -86,9 +97,18 @@ export function TaughtCascade({
 }
 
 const accuracy = (row: { readonly accuracy: number; readonly accuracy_low: number }): string =>
-  `${percent(row.accuracy)} (at least ${percent(row.accuracy_low)})`
+  t("{accuracy} (at least {accuracyLow})", {
+    accuracy: percent(row.accuracy),
+    accuracyLow: percent(row.accuracy_low),
+  })
 
 const combined = (blend: { readonly first: number; readonly later: number } | null): string =>
-  blend ? `${decimal(blend.first, 2)} × earlier + ${decimal(blend.later, 2)} × later` : "Later one alone"
+  blend
+    ? t("{first} × earlier + {later} × later", {
+        first: decimal(blend.first, 2),
+        later: decimal(blend.later, 2),
+      })
+    : t("Later one alone")
 
-const thresholdWord = (threshold: number): string => (threshold === 0 ? "Never sent on" : percent(threshold))
+const thresholdWord = (threshold: number): string =>
+  threshold === 0 ? t("Never sent on") : percent(threshold)

@@ -4,10 +4,11 @@ import type { ReactNode } from "react"
 import type { EvidenceRule, SetQuestion } from "../../../src/contract/question-sets/content.ts"
 import type { Artefact, TeachResult } from "../../../src/contract/question-sets/jobs.ts"
 import { api } from "../api.ts"
-import { decimal, percent, plural } from "../parts/format.ts"
+import { decimal, percent } from "../parts/format.ts"
 import { measureWords } from "../parts/measure-words.ts"
 import { Badge, Loaded, Notice, Panel } from "../parts/page.tsx"
 import { type SetAddress, setsKey } from "./set-query.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 type Outcome = TeachResult["questions"][number]
 
@@ -22,20 +23,20 @@ export const artefactQuery = (at: SetAddress, hash: string) =>
 /** What was fitted, for those who know the terms. */
 const formTerms: Record<Artefact["form"], string> = {
   zero_shot: "Zero-shot",
-  temperature: "A temperature",
-  option_bias: "A temperature and a bias for each option",
-  head: "A linear head on the text’s vector and the model’s margins",
-  words: "A linear head on words, characters and fields, and the model’s margins",
-  head_and_words: "A linear head on the text’s vector, words and fields, and the model’s margins",
+  temperature: t("A temperature"),
+  option_bias: t("A temperature and a bias for each option"),
+  head: t("A linear head on the text’s vector and the model’s margins"),
+  words: t("A linear head on words, characters and fields, and the model’s margins"),
+  head_and_words: t("A linear head on the text’s vector, words and fields, and the model’s margins"),
 }
 
 const formNames: Record<Artefact["form"], string> = {
-  zero_shot: "Unchanged: the model’s own answers were the best",
-  temperature: "Corrects how sure the answers are",
-  option_bias: "Corrects how likely each option is",
-  head: "Learned which texts belong to which answer",
-  words: "Learned which words and fields belong to which answer",
-  head_and_words: "Learned which texts, words and fields belong to which answer",
+  zero_shot: t("Unchanged: the model’s own answers were the best"),
+  temperature: t("Corrects how sure the answers are"),
+  option_bias: t("Corrects how likely each option is"),
+  head: t("Learned which texts belong to which answer"),
+  words: t("Learned which words and fields belong to which answer"),
+  head_and_words: t("Learned which texts, words and fields belong to which answer"),
 }
 
 export function TaughtQuestion({
@@ -51,13 +52,15 @@ export function TaughtQuestion({
   return (
     <Panel
       title={asked.name}
-      actions={asked.artefact ? <Badge tone="good">Taught</Badge> : <Badge>Not taught</Badge>}
+      actions={asked.artefact ? <Badge tone="good">{t("Taught")}</Badge> : <Badge>{t("Not taught")}</Badge>}
     >
       <div className="flex flex-col gap-4">
         <p className="text-soft text-sm wrap-anywhere" dir="auto">
           {asked.instructions}
         </p>
-        {outcome?.reason ? <Notice tone="warn">Not taught: {outcome.reason}</Notice> : null}
+        {outcome?.reason ? (
+          <Notice tone="warn">{t("Not taught: {reason}", { reason: outcome.reason })}</Notice>
+        ) : null}
         {asked.artefact ? <Found at={at} hash={asked.artefact} rules={asked.rules ?? []} /> : null}
         {outcome?.promise ? (
           <Notice tone={outcome.promise.promised ? "good" : "warn"}>{outcome.promise.sentence}</Notice>
@@ -82,7 +85,7 @@ function Found({
 }): ReactNode {
   const query = useQuery(artefactQuery(at, hash))
   return (
-    <Loaded query={query} what="the figures">
+    <Loaded query={query} label={t("Loading the figures")}>
       {(artefact) => (
         <>
           <Figures artefact={artefact} />
@@ -101,7 +104,7 @@ function Rules({
   weighed: Artefact["rules"]
 }): ReactNode {
   return (
-    <ul aria-label="Rules" className="number flex flex-col gap-1 text-xs">
+    <ul aria-label={t("Rules")} className="number flex flex-col gap-1 text-xs">
       {rules.map(({ when, weight }, at) => {
         const found = weighed[at]
         return (
@@ -109,8 +112,13 @@ function Rules({
             <code className="font-mono wrap-anywhere">{when}</code>
             <span className="text-soft whitespace-nowrap">
               {found
-                ? `weight ${decimal(weight, 1)} became ${decimal(found.weight, 1)}; right in ${found.right} of ${plural(found.met, "row")}`
-                : `weight ${decimal(weight, 1)}`}
+                ? tn(
+                    found.met,
+                    "weight {before} became {after}; right in {right} of {count} row",
+                    "weight {before} became {after}; right in {right} of {count} rows",
+                    { before: decimal(weight, 1), after: decimal(found.weight, 1), right: found.right },
+                  )
+                : t("weight {weight}", { weight: decimal(weight, 1) })}
             </span>
           </li>
         )
@@ -130,16 +138,15 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         </span>
         <span className="text-soft">
           {" "}
-          · fitted to {plural(rows.train, "row")}
-          {rows.teacher > 0 ? ` and ${plural(rows.teacher, "answer")} of another model` : ""},{" "}
+          · {fittedWords(rows)},{" "}
           {held_out
-            ? `measured on ${plural(rows.held_out, "held-out row")}`
-            : "measured on the same rows, each judged without having seen it"}
+            ? tn(rows.held_out, "measured on {count} held-out row", "measured on {count} held-out rows")
+            : t("measured on the same rows, each judged without having seen it")}
         </span>
       </p>
       <div className="grid gap-x-8 gap-y-4 lg:grid-cols-3">
         <BeforeAfter
-          name="Accuracy"
+          name={t("Accuracy")}
           about={measureWords.accuracy}
           better="higher"
           before={before.accuracy}
@@ -147,7 +154,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
           show={percent}
         />
         <BeforeAfter
-          name="Calibration error (ECE)"
+          name={t("Calibration error (ECE)")}
           about={measureWords.calibrationError}
           better="lower"
           before={before.calibration_error}
@@ -155,7 +162,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
           show={percent}
         />
         <BeforeAfter
-          name="Brier score"
+          name={t("Brier score")}
           about={measureWords.brier}
           better="lower"
           before={before.brier}
@@ -166,7 +173,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
       {learning.length > 1 ? (
         <div className="grid gap-x-8 lg:grid-cols-3">
           <IntervalBars
-            name="Accuracy by the number of labels"
+            name={t("Accuracy by the number of labels")}
             top={1}
             show={percent}
             bars={learning.map((point) => ({
@@ -178,17 +185,26 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         </div>
       ) : null}
       <p className="number text-soft text-xs">
-        Accuracy without learning: {percent(baselines.majority)} by always giving the most frequent label,{" "}
-        {percent(baselines.random)} by chance
         {baselines.empty_evidence === null
-          ? ""
-          : `, ${percent(baselines.empty_evidence)} by the model without the text`}
-        . The lines on the bars are 95% confidence intervals.
+          ? t(
+              "Accuracy without learning: {majority} by always giving the most frequent label, {random} by chance.",
+              { majority: percent(baselines.majority), random: percent(baselines.random) },
+            )
+          : t(
+              "Accuracy without learning: {majority} by always giving the most frequent label, {random} by chance, {withoutText} by the model without the text.",
+              {
+                majority: percent(baselines.majority),
+                random: percent(baselines.random),
+                withoutText: percent(baselines.empty_evidence),
+              },
+            )}{" "}
+        {t("The lines on the bars are 95% confidence intervals.")}
       </p>
       {baselines.answered_without_evidence ? (
         <Notice tone="warn">
-          These answers are not surely better than answers given without reading the text. Check the labels,
-          or add more rows.
+          {t(
+            "These answers are not surely better than answers given without reading the text. Check the labels, or add more rows.",
+          )}
         </Notice>
       ) : null}
       {notes.map((note) => (
@@ -227,15 +243,18 @@ function BeforeAfter({
     <IntervalBars
       name={
         <>
-          {name} <span className="font-normal">({better} is better)</span>
+          {name}{" "}
+          <span className="font-normal">
+            ({better === "higher" ? t("higher is better") : t("lower is better")})
+          </span>
         </>
       }
       about={about}
       top={top}
       show={show}
       bars={[
-        { name: "Before", figure: before, color: "bg-bar-rest" },
-        { name: "After", figure: after, color: "bg-bar" },
+        { name: t("Before"), figure: before, color: "bg-bar-rest" },
+        { name: t("After"), figure: after, color: "bg-bar" },
       ]}
     />
   )
@@ -273,18 +292,18 @@ function IntervalBars({
           <span className="text-soft">{name}</span>
           <span aria-hidden="true" className="bg-sunken relative h-4 overflow-hidden rounded">
             <span
-              className={`absolute inset-y-0 left-0 ${color}`}
+              className={`absolute inset-y-0 start-0 ${color}`}
               style={{ width: `${share(figure.value, top)}%` }}
             />
             <span
               className="bg-ink/60 absolute top-1/2 h-0.5 -translate-y-1/2"
               style={{
-                left: `${share(figure.low, top)}%`,
+                insetInlineStart: `${share(figure.low, top)}%`,
                 width: `${share(figure.high, top) - share(figure.low, top)}%`,
               }}
             />
           </span>
-          <span className="text-right">
+          <span className="text-end">
             <span className="font-medium">{show(figure.value)}</span>{" "}
             <span className="text-soft">{rangeOf(show(figure.low), show(figure.high))}</span>
           </span>
@@ -295,6 +314,16 @@ function IntervalBars({
 }
 
 /** Bounds that read the same say nothing more than the value. */
-const rangeOf = (low: string, high: string): string => (low === high ? "" : `${low} to ${high}`)
+const rangeOf = (low: string, high: string): string =>
+  low === high ? "" : t("{low} to {high}", { low, high })
 
 const share = (value: number, top: number): number => Math.min(Math.max(value / top, 0), 1) * 100
+
+function fittedWords({ train, teacher }: Artefact["rows"]): string {
+  const own = tn(train, "fitted to {count} row", "fitted to {count} rows")
+  return teacher > 0
+    ? tn(teacher, "{own} and {count} answer of another model", "{own} and {count} answers of another model", {
+        own,
+      })
+    : own
+}

@@ -5,7 +5,6 @@ import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { plural } from "../parts/format.ts"
 import { NumberField } from "../parts/number-field.tsx"
 import { Loaded, Notice, Panel } from "../parts/page.tsx"
 import { readNumber } from "../parts/typed-number.ts"
@@ -15,18 +14,22 @@ import { type SetAddress, jobsKey } from "./set-query.ts"
 import { TabLink } from "./tab-link.tsx"
 import { TaughtCascade } from "./taught-cascade.tsx"
 import { TaughtQuestion } from "./taught-question.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 export function TeachTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   const newest = useNewestJob(at, "teach")
   return (
-    <Loaded query={newest} what="the last teaching">
+    <Loaded query={newest} label={t("Loading the last teaching")}>
       {(job) => {
         const result = job?.kind === "teach" && job.state === "succeeded" ? job.result : null
         const busy = job !== null && isUnderWay(job)
         return (
           <div className="flex flex-col gap-4">
             <Start set={set} at={at} busy={busy}>
-              {job ? <JobProgress at={at} job={job} doing="Asking the model about the examples" /> : null}
+              {job ? (
+                <JobProgress at={at} job={job} doing={t("Asking the model about the examples")} />
+              ) : null}
               {result ? <Ended set={set} at={at} result={result} /> : null}
             </Start>
             {result?.cascade ? <TaughtCascade cascade={result.cascade} questions={result.questions} /> : null}
@@ -71,19 +74,19 @@ function Start({
   )
   const { examples } = set.counts
   return (
-    <Panel title="Teach from the examples">
+    <Panel title={t("Teach from the examples")}>
       <div className="flex flex-col gap-4">
         <p className="text-soft max-w-3xl text-sm">
-          The model is asked about every labelled example, and what it gets wrong corrects its answers. The
-          result is a new version; what the set answers stays as it is until you publish it. Each example is
-          charged as a request.
+          {t(
+            "The model is asked about every labelled example, and what it gets wrong corrects its answers. The result is a new version; what the set answers stays as it is until you publish it. Each example is charged as a request.",
+          )}
         </p>
         <div className="flex flex-wrap items-start gap-3">
           <div className="w-48">
             <NumberField
               kind="percentage"
               bounds={targetBounds}
-              label="Target accuracy, % (optional)"
+              label={t("Target accuracy, % (optional)")}
               placeholder="95"
               value={target}
               onText={setTarget}
@@ -97,23 +100,29 @@ function Start({
             busy={start.isPending}
             onClick={() => start.mutate(undefined)}
           >
-            {examples === 0 ? "Teach" : `Teach from ${plural(examples, "example")}`}
+            {examples === 0
+              ? t("Teach")
+              : tn(examples, "Teach from {count} example", "Teach from {count} examples")}
           </Button>
         </div>
         {examples === 0 ? (
           <Notice tone="info">
-            Add labelled texts under{" "}
-            <TabLink set={set} tab="examples">
-              Examples
-            </TabLink>{" "}
-            first: about 100 teach a question much.
+            <T
+              text="Add labelled texts under <tabLink>Examples</tabLink> first: about 100 teach a question much."
+              tabLink={(children) => (
+                <TabLink set={set} tab="examples">
+                  {children}
+                </TabLink>
+              )}
+            />
           </Notice>
         ) : null}
         {set.outdated ? (
           <Notice tone="warn">
-            What this set was taught fits another version of {set.model}. That version goes on answering where
-            it is still there. Teach again to be answered by today’s; “umpire sets teach --all” does so for
-            every such set.
+            {t(
+              "What this set was taught fits another version of {model}. That version goes on answering where it is still there. Teach again to be answered by today’s; “umpire sets teach --all” does so for every such set.",
+              { model: set.model },
+            )}
           </Notice>
         ) : null}
         <ErrorNotice error={start.error} />
@@ -133,14 +142,20 @@ export function Ended({
   result: TeachResult
 }): ReactNode {
   const [publishing, setPublishing] = useState(false)
-  if (version === null) return <Notice tone="warn">No question could be taught; each says why below.</Notice>
+  if (version === null)
+    return <Notice tone="warn">{t("No question could be taught; each says why below.")}</Notice>
   if (set.production_version === version)
-    return <Notice tone="good">Version {version} was taught, and is published.</Notice>
+    return <Notice tone="good">{t("Version {version} was taught, and is published.", { version })}</Notice>
   if (set.latest_version !== version)
     return (
       <Notice tone="info">
-        Version {version} was taught from the examples of then. Version {set.latest_version} is the latest now
-        {set.production_version === null ? "" : `, and version ${set.production_version} is published`}.
+        {t("Version {version} was taught from the examples of then.", { version })}{" "}
+        {set.production_version === null
+          ? t("Version {latest} is the latest now.", { latest: set.latest_version })
+          : t("Version {latest} is the latest now, and version {published} is published.", {
+              latest: set.latest_version,
+              published: set.production_version,
+            })}
       </Notice>
     )
   return (
@@ -149,15 +164,16 @@ export function Ended({
         tone="good"
         action={
           <Button small onClick={() => setPublishing(true)}>
-            Publish version {version}
+            {t("Publish version {version}", { version })}
           </Button>
         }
       >
-        Version {version} was taught. Look at the figures, then publish it
+        {t("Version {version} was taught.", { version })}{" "}
         {set.production_version === null
-          ? ""
-          : `: version ${set.production_version} goes on answering until then`}
-        .
+          ? t("Look at the figures, then publish it.")
+          : t("Look at the figures, then publish it: version {published} goes on answering until then.", {
+              published: set.production_version,
+            })}
       </Notice>
       {publishing ? (
         <Publish set={set} at={at} version={version} onClose={() => setPublishing(false)} />

@@ -7,13 +7,15 @@ import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { Button } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { Segments } from "../parts/field.tsx"
-import { percent, plural } from "../parts/format.ts"
+import { percent } from "../parts/format.ts"
 import { Empty, Loaded, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import type { SetAddress } from "./set-query.ts"
 import { TabLink } from "./tab-link.tsx"
 import { artefactQuery } from "./taught-question.tsx"
 import type { SetEditor } from "./use-set-editor.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 export function ThresholdTab({
   set,
@@ -41,12 +43,15 @@ export function ThresholdTab({
   if (!shown)
     return (
       <div className="panel">
-        <Empty icon="target" title="Nothing measured yet">
-          <TabLink set={set} tab="teach">
-            Teach
-          </TabLink>{" "}
-          the set first: each labelled row is judged without having been seen, which shows how often answers
-          above a threshold are right.
+        <Empty icon="target" title={t("Nothing measured yet")}>
+          <T
+            text="<tabLink>Teach</tabLink> the set first: each labelled row is judged without having been seen, which shows how often answers above a threshold are right."
+            tabLink={(children) => (
+              <TabLink set={set} tab="teach">
+                {children}
+              </TabLink>
+            )}
+          />
         </Empty>
       </div>
     )
@@ -54,7 +59,7 @@ export function ThresholdTab({
     <div className="flex flex-col gap-4">
       {taught.length > 1 ? (
         <Segments
-          label="Question"
+          label={t("Question")}
           value={shown.name}
           options={taught.map((one) => ({ value: one.name, label: one.name }))}
           onChange={setName}
@@ -80,11 +85,11 @@ function Curve({
 }): ReactNode {
   const query = useQuery(artefactQuery(at, hash))
   return (
-    <Panel title={`Threshold of ${name}`}>
-      <Loaded query={query} what="the curve">
+    <Panel title={t("Threshold of {name}", { name })}>
+      <Loaded query={query} label={t("Loading the curve")}>
         {({ curve, rows }) =>
           curve.length === 0 ? (
-            <p className="text-soft text-sm">Nothing was measured.</p>
+            <p className="text-soft text-sm">{t("Nothing was measured.")}</p>
           ) : (
             <Explore curve={curve} judged={rows.held_out || rows.train} saved={threshold} onTake={onTake} />
           )
@@ -122,7 +127,7 @@ function Explore({
       <RiskCoverage curve={curve} point={point} />
       <div className="flex flex-col gap-4">
         <label className="flex items-center gap-3 text-sm">
-          <span className="shrink-0">Threshold</span>
+          <span className="shrink-0">{t("Threshold")}</span>
           <input
             type="range"
             min={0}
@@ -132,25 +137,29 @@ function Explore({
             onChange={(event) => setThreshold(Number(event.target.value))}
             className="accent-accent min-w-0 flex-1"
           />
-          <output className="number w-14 text-right font-medium">{percent(threshold)}</output>
+          <output className="number w-14 text-end font-medium">{percent(threshold)}</output>
         </label>
         <dl className="number grid grid-cols-2 gap-3">
-          <Figure framed name="Answered" value={percent(point?.coverage ?? 0)} />
-          <Figure framed name="Abstained" value={percent(1 - (point?.coverage ?? 0))} />
-          <Figure framed name="Wrong answers" value={point ? percent(point.risk) : "–"} />
-          <Figure framed name="Wrong, at most" value={point ? percent(point.risk_high) : "–"} />
+          <Figure framed name={t("Answered")} value={percent(point?.coverage ?? 0)} />
+          <Figure framed name={t("Abstained")} value={percent(1 - (point?.coverage ?? 0))} />
+          <Figure framed name={t("Wrong answers")} value={point ? percent(point.risk) : "–"} />
+          <Figure framed name={t("Wrong, at most")} value={point ? percent(point.risk_high) : "–"} />
         </dl>
         <p className="text-soft text-xs">
-          Measured on {plural(judged, "row")} that it had not learned from; the bound holds with 95%
-          confidence.{" "}
+          {tn(
+            judged,
+            "Measured on {count} row that it had not learned from; the bound holds with 95% confidence.",
+            "Measured on {count} rows that it had not learned from; the bound holds with 95% confidence.",
+          )}{" "}
           {saved === null
-            ? "The latest version has no threshold for this question."
-            : `The latest version uses ${percent(saved)}.`}{" "}
-          A threshold chosen by looking at this curve proves nothing by itself: give a target accuracy when
-          teaching for one that does.
+            ? t("The latest version has no threshold for this question.")
+            : t("The latest version uses {saved}.", { saved: percent(saved) })}{" "}
+          {t(
+            "A threshold chosen by looking at this curve proves nothing by itself: give a target accuracy when teaching for one that does.",
+          )}
         </p>
         <Button className="self-start" disabled={threshold === saved} onClick={() => onTake(threshold)}>
-          Use {percent(threshold)} as threshold
+          {t("Use {threshold} as threshold", { threshold: percent(threshold) })}
         </Button>
       </div>
     </div>
@@ -178,11 +187,13 @@ function RiskCoverage({ curve, point }: { curve: readonly Point[]; point: Point 
     <figure className="flex min-w-0 flex-col gap-3">
       <div
         role="img"
-        aria-label={`Risk against coverage: with every row answered ${percent(byCoverage.at(-1)?.risk ?? 0)} are wrong`}
+        aria-label={t("Risk against coverage: with every row answered {risk} are wrong", {
+          risk: percent(byCoverage.at(-1)?.risk ?? 0),
+        })}
         className="number text-soft grid grid-cols-[auto_minmax(0,1fr)] gap-x-2 gap-y-1.5 text-xs"
       >
-        <p className="col-span-2 mb-2">Wrong answers</p>
-        <div className="flex h-56 flex-col-reverse justify-between text-right">
+        <p className="col-span-2 mb-2">{t("Wrong answers")}</p>
+        <div className="flex h-56 flex-col-reverse justify-between text-end">
           {steps.map((step) => (
             <span key={step} className="-my-2 leading-4">
               {(step * top * 100).toFixed(0)}%
@@ -225,11 +236,12 @@ function RiskCoverage({ curve, point }: { curve: readonly Point[]; point: Point 
             <span key={step}>{step * 100}%</span>
           ))}
         </div>
-        <p className="col-start-2 text-right">Rows that are answered</p>
+        <p className="col-start-2 text-end">{t("Rows that are answered")}</p>
       </div>
       <figcaption className="text-soft text-xs">
-        Line: how many answers are wrong when only the surest rows are answered. Dashed: the bound that holds
-        with 95% confidence.
+        {t(
+          "Line: how many answers are wrong when only the surest rows are answered. Dashed: the bound that holds with 95% confidence.",
+        )}
       </figcaption>
     </figure>
   )

@@ -24,6 +24,8 @@ import { type SetAddress, examplesKey, setsKey, versionsKey } from "./set-query.
 import { triedTextEntry } from "./set-tabs.ts"
 import { TabLink } from "./tab-link.tsx"
 import { artefactQuery } from "./taught-question.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 interface Tried {
   readonly input: string
@@ -46,27 +48,27 @@ export function TryTab({ set, at }: { set: QuestionSet; at: SetAddress }): React
   const blank = input.trim() === ""
   return (
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
-      <Panel title="Try a text">
+      <Panel title={t("Try a text")}>
         <Form
-          label="Try a text"
+          label={t("Try a text")}
           write={ask}
           ready={!blank}
           footer={
             <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
               <Button type="submit" kind="loud" icon="play" disabled={blank} busy={ask.isPending}>
-                Ask the set
+                {t("Ask the set")}
               </Button>
               <p className="text-soft flex-1 basis-48 text-xs">
-                Charged as a request. It does not count in monitoring, and is not for review.
+                {t("Charged as a request. It does not count in monitoring, and is not for review.")}
               </p>
             </div>
           }
         >
           <AreaField
-            label="Text"
+            label={t("Text")}
             rows={8}
             dir="auto"
-            placeholder="Paste a text to judge."
+            placeholder={t("Paste a text to judge.")}
             value={input}
             onChange={(event) => {
               setInput(event.target.value)
@@ -75,14 +77,16 @@ export function TryTab({ set, at }: { set: QuestionSet; at: SetAddress }): React
           />
         </Form>
       </Panel>
-      <Panel title="Answers">
+      <Panel title={t("Answers")}>
         {tried ? (
           <Answers key={tried.input} set={set} at={at} tried={tried} stale={tried.input !== input} />
         ) : (
           <p className="text-soft text-sm">
             {set.questions.length === 0
-              ? "This set has no questions of its own: it calibrates those of a request."
-              : "Ask the set to see its answers, how sure it is, and where it abstains. Correct what is wrong, and teach it."}
+              ? t("This set has no questions of its own: it calibrates those of a request.")
+              : t(
+                  "Ask the set to see its answers, how sure it is, and where it abstains. Correct what is wrong, and teach it.",
+                )}
           </p>
         )}
       </Panel>
@@ -104,7 +108,7 @@ function Answers({
   const [taught, setTaught] = useState(0)
   return (
     <div className="flex flex-col gap-4">
-      <ul aria-label="Answers" className="divide-line flex flex-col divide-y">
+      <ul aria-label={t("Answers")} className="divide-line flex flex-col divide-y">
         {decision.answers.map((answered) => (
           <Answered
             key={answered.name}
@@ -118,17 +122,21 @@ function Answers({
         ))}
       </ul>
       <p className="text-soft text-xs" role="status">
-        Version {decision.version} answered.
-        {stale ? " The text has changed since: ask again." : ""}
+        {t("Version {version} answered.", { version: decision.version })}
+        {stale ? ` ${t("The text has changed since: ask again.")}` : ""}
       </p>
       {taught > 0 ? (
         <Notice tone="good">
-          The set has {set.counts.examples} {set.counts.examples === 1 ? "example" : "examples"} to learn
-          from.{" "}
-          <TabLink set={set} tab="teach">
-            Teach it
-          </TabLink>{" "}
-          when you have some twenty, and see what they change before you publish.
+          <T
+            text="The set has {count} examples to learn from. <tabLink>Teach it</tabLink> when you have some twenty, and see what they change before you publish."
+            one="The set has {count} example to learn from. <tabLink>Teach it</tabLink> when you have some twenty, and see what they change before you publish."
+            count={set.counts.examples}
+            tabLink={(children) => (
+              <TabLink set={set} tab="teach">
+                {children}
+              </TabLink>
+            )}
+          />
         </Notice>
       ) : null}
     </div>
@@ -168,20 +176,23 @@ function Answered({
   if (!asked) return null
   const given = labelOfVerdict(asked, answered.verdict, answered.abstained)
   return (
-    <li aria-label={`Answer to ${asked.name}`} className="flex flex-col gap-1.5 py-3 first:pt-0">
+    <li
+      aria-label={t("Answer to {name}", { name: asked.name })}
+      className="flex flex-col gap-1.5 py-3 first:pt-0"
+    >
       <div className="flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1">
         <span className="min-w-0 flex-1 basis-48 text-sm wrap-anywhere" dir="auto">
           {asked.instructions}
           <span className="text-soft block text-xs">{asked.name}</span>
         </span>
         {answered.abstained ? (
-          <Badge tone="warn">Abstains</Badge>
+          <Badge tone="warn">{t("Abstains")}</Badge>
         ) : (
           <span className="flex items-center gap-1">
             <strong className="text-sm font-semibold">{labelName(asked, given ?? answered.verdict)}</strong>
             <CopyButton
               bare
-              label={`Copy the answer to ${asked.name}`}
+              label={t("Copy the answer to {name}", { name: asked.name })}
               text={labelName(asked, given ?? answered.verdict)}
             />
           </span>
@@ -193,7 +204,7 @@ function Answered({
       <ErrorNotice error={write.error} />
       {label !== null ? (
         <p className="text-xs font-medium" role="status">
-          Saved as an example: {labelName(asked, label)}.
+          {t("Saved as an example: {labelName}.", { labelName: labelName(asked, label) })}
         </p>
       ) : (
         <Correction
@@ -212,14 +223,16 @@ function Answered({
 function Sureness({ answered, target }: { answered: SetVerdict; target: number | null }): ReactNode {
   const { confidence, threshold, abstained, taught } = answered
   const parts = [
-    `${probability(confidence)} sure`,
+    t("{confidence} sure", { confidence: probability(confidence) }),
     threshold === null
-      ? "no threshold"
-      : `${abstained ? "below the threshold of" : "threshold"} ${percent(threshold)}`,
+      ? t("no threshold")
+      : abstained
+        ? t("below the threshold of {threshold}", { threshold: percent(threshold) })
+        : t("threshold {threshold}", { threshold: percent(threshold) }),
     threshold !== null && target !== null
-      ? `answers above it are meant to be right ${percent(target)} of the time`
+      ? t("answers above it are meant to be right {target} of the time", { target: percent(target) })
       : null,
-    taught ? "taught" : "as the model answers, not taught",
+    taught ? t("taught") : t("as the model answers, not taught"),
   ]
   return <p className="number text-soft text-xs">{parts.filter(Boolean).join(" · ")}</p>
 }
@@ -252,7 +265,9 @@ function Promised({
   const found = job?.kind === "teach" ? job.result?.questions.find((one) => one.name === name) : undefined
   const promise = hash !== null && found?.artefact === hash ? found.promise : null
   if (!promise?.promised || threshold === null || threshold < (promise.threshold ?? 1)) return null
-  return <p className="number text-soft text-xs">Promised: {promise.sentence}.</p>
+  return (
+    <p className="number text-soft text-xs">{t("Promised: {sentence}.", { sentence: promise.sentence })}</p>
+  )
 }
 
 /** What such a confidence has been worth: of the set's own labelled rows, or else of the model. */
@@ -298,18 +313,22 @@ function Correction({
 }): ReactNode {
   const labels = possibleLabels(asked)
   return (
-    <div role="group" aria-label={`Right answer to ${name}`} className="flex flex-wrap items-center gap-2">
+    <div
+      role="group"
+      aria-label={t("Right answer to {name}", { name })}
+      className="flex flex-wrap items-center gap-2"
+    >
       {given === null ? (
-        <span className="text-soft text-xs">It is</span>
+        <span className="text-soft text-xs">{t("It is")}</span>
       ) : (
         <Button small icon="check" disabled={busy} onClick={() => onLabel(given)}>
-          Right
+          {t("Right")}
         </Button>
       )}
-      {given === null ? null : <span className="text-soft text-xs">or it should be</span>}
+      {given === null ? null : <span className="text-soft text-xs">{t("or it should be")}</span>}
       {labels.length > buttonsMax ? (
         <LabelSelect
-          label={`Right answer to ${name}`}
+          label={t("Right answer to {name}", { name })}
           asked={asked}
           value={null}
           disabled={busy}
@@ -336,5 +355,5 @@ async function saveExample(
 ): Promise<void> {
   const body = { rows: [{ input, labels }], replace: true }
   const { refused } = await api.addQuestionSetExamples({ params: at, body })
-  if (refused[0]) throw new Error(`It cannot be an example: ${refused[0].reason}`)
+  if (refused[0]) throw new Error(t("It cannot be an example: {reason}", { reason: refused[0].reason }))
 }

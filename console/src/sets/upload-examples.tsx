@@ -7,12 +7,14 @@ import { api, sentenceOf, useWrite } from "../api.ts"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Button } from "../parts/button.tsx"
 import { FileDrop } from "../parts/file-drop.tsx"
-import { count, plural } from "../parts/format.ts"
+import { count } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { fileText } from "../tables/file-text.ts"
 import { possibleLabels } from "./labels.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
 import { missingInput, refusalLines } from "./upload-words.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 interface GivenFile {
   readonly name: string
@@ -34,12 +36,29 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
     [setsKey(at.org_id)],
   )
   const given = upload.variables
+  const columns = (
+    <>
+      <code>input</code>,{" "}
+      {set.questions.map(({ name }, index) => (
+        <span key={name}>
+          {index > 0 ? ", " : ""}
+          <code>{name}</code>
+        </span>
+      ))}
+      {set.questions.length === 1 ? (
+        <>
+          {" "}
+          (<T text="or {label}" label={<code>label</code>} />)
+        </>
+      ) : null}
+    </>
+  )
   return (
     <div className="flex flex-col gap-3">
       <FileDrop
-        name={upload.isPending ? `Uploading ${given?.name ?? ""}` : null}
-        prompt="Drop a CSV or JSONL file with labelled rows."
-        label="Examples file"
+        name={upload.isPending ? t("Uploading {name}", { name: given?.name ?? "" }) : null}
+        prompt={t("Drop a CSV or JSONL file with labelled rows.")}
+        label={t("Examples file")}
         bytesMax={questionSetLimits.uploadBytesMax}
         disabled={upload.isPending}
         onFile={(name, bytes) => {
@@ -57,23 +76,15 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
         onError={setUnusable}
       />
       <p className="text-soft text-xs">
-        Columns: <code>input</code>,{" "}
-        {set.questions.map(({ name }, index) => (
-          <span key={name}>
-            {index > 0 ? ", " : ""}
-            <code>{name}</code>
-          </span>
-        ))}
-        {set.questions.length === 1 ? (
-          <>
-            {" "}
-            (or <code>label</code>)
-          </>
-        ) : null}
-        . An empty cell is no label.{" "}
-        <a href={templateOf(set)} download={`${set.name}-examples.csv`} className="text-accent underline">
-          Download a template
-        </a>
+        <T
+          text="Columns: {columns}. An empty cell is no label. <a>Download a template</a>"
+          columns={columns}
+          a={(children) => (
+            <a href={templateOf(set)} download={`${set.name}-examples.csv`} className="text-accent underline">
+              {children}
+            </a>
+          )}
+        />
       </p>
       {unusable ? <Notice tone="bad">{unusable}</Notice> : null}
       <ErrorNotice error={upload.error} />
@@ -93,7 +104,7 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
 function templateOf({ questions }: QuestionSet): string {
   const rows = questions.flatMap((asked) =>
     possibleLabels(asked).map(({ name }) => [
-      `A text for which ${asked.name} is ${name}`,
+      t("A text for which {question} is {answer}", { question: asked.name, answer: name }),
       ...questions.map((one) => (one === asked ? name : "")),
     ]),
   )
@@ -119,40 +130,49 @@ function Outcome({
 }): ReactNode {
   const { added, updated, duplicates, contradictions_count: contradicting, refused_count: refused } = result
   const figures = [
-    ["added", added],
-    ["updated", updated],
-    [duplicates === 1 ? "duplicate" : "duplicates", duplicates],
-    ["contradicting", contradicting],
-    ["refused", refused],
-  ] as const
+    t("{added} added", { added: count(added) }),
+    ...(updated > 0 ? [t("{updated} updated", { updated: count(updated) })] : []),
+    ...(duplicates > 0 ? [tn(duplicates, "{count} duplicate", "{count} duplicates")] : []),
+    ...(contradicting > 0
+      ? [t("{contradicting} contradicting", { contradicting: count(contradicting) })]
+      : []),
+    ...(refused > 0 ? [t("{refused} refused", { refused: count(refused) })] : []),
+  ]
   return (
-    <div role="status" aria-label="Result of the upload" className="panel flex flex-col gap-3 p-4 text-sm">
+    <div
+      role="status"
+      aria-label={t("Result of the upload")}
+      className="panel flex flex-col gap-3 p-4 text-sm"
+    >
       <p>
-        <span className="font-medium wrap-anywhere">{file.name}</span>:{" "}
-        {figures
-          .filter(([name, many]) => many > 0 || name === "added")
-          .map(([name, many]) => `${count(many)} ${name}`)
-          .join(", ")}
-        .
+        <span className="font-medium wrap-anywhere">{file.name}</span>: {figures.join(", ")}.
       </p>
       {contradicting > 0 && !file.replace ? (
         <Listed
-          title={`${plural(contradicting, "row")} with another label than before, left out`}
-          lines={result.contradictions.map(
-            ({ row, question, before, now }) =>
-              `Row ${row}: ${question} is ${String(before)}, the file says ${String(now)}`,
+          title={tn(
+            contradicting,
+            "{count} row with another label than before, left out",
+            "{count} rows with another label than before, left out",
+          )}
+          lines={result.contradictions.map(({ row, question, before, now }) =>
+            t("Row {row}: {question} is {before}, the file says {now}", {
+              row,
+              question,
+              before: String(before),
+              now: String(now),
+            }),
           )}
           unlisted={contradicting - result.contradictions.length}
           action={
             <Button small busy={busy} onClick={onReplace}>
-              Take the labels of the file
+              {t("Take the labels of the file")}
             </Button>
           }
         />
       ) : null}
       {refused > 0 ? (
         <Listed
-          title={`${plural(refused, "row")} refused`}
+          title={tn(refused, "{count} row refused", "{count} rows refused")}
           lines={refusalLines(result.refused)}
           unlisted={refused - result.refused.length}
         />
@@ -182,12 +202,12 @@ function Listed({
       <ul
         tabIndex={0}
         aria-label={title}
-        className="text-soft max-h-40 list-disc overflow-y-auto pl-5 text-xs wrap-anywhere"
+        className="text-soft max-h-40 list-disc overflow-y-auto ps-5 text-xs wrap-anywhere"
       >
         {lines.map((line) => (
           <li key={line}>{line}</li>
         ))}
-        {unlisted > 0 ? <li>and {count(unlisted)} more</li> : null}
+        {unlisted > 0 ? <li>{t("and {unlisted} more", { unlisted: count(unlisted) })}</li> : null}
       </ul>
     </div>
   )

@@ -2,7 +2,7 @@
 import { parse } from "csv-parse/browser/esm/sync"
 import { csvOptions } from "../../../src/base/table-text.ts"
 import type { AddedRows } from "../../../src/contract/question-sets/examples.ts"
-import { plural } from "../parts/format.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const columnsShownMax = 20
 const nameCharactersMax = 40
@@ -12,9 +12,12 @@ export function missingInput(text: string, isJsonLines: boolean): string | null 
   const columns = isJsonLines ? keysOfLines(text) : headerOf(text)
   if (columns.length === 0 || columns.some((name) => name === "input" || name === "text")) return null
   const shown = columns.slice(0, columnsShownMax).map((name) => name.slice(0, nameCharactersMax))
-  const more = columns.length > columnsShownMax ? ` and ${columns.length - columnsShownMax} more` : ""
-  const named = columns.length === 1 ? "Its only column is" : "Its columns are"
-  return `The file has no column input. ${named} ${shown.join(", ")}${more}.`
+  const names = shown.join(", ")
+  const rest = columns.length - columnsShownMax
+  if (columns.length === 1) return t("The file has no column input. Its only column is {names}.", { names })
+  return rest > 0
+    ? t("The file has no column input. Its columns are {names} and {rest} more.", { names, rest })
+    : t("The file has no column input. Its columns are {names}.", { names })
 }
 
 /** As the server reads it. */
@@ -40,9 +43,12 @@ function keysOfLines(text: string): string[] {
 export function refusalLines(refused: AddedRows["refused"]): string[] {
   const groups = Map.groupBy(refused, ({ reason }) => reason)
   return [...groups].map(([reason, rows]) => {
-    const first = `Row ${rows[0]?.row}`
+    const first = t("Row {row}", { row: rows[0]?.row ?? 0 })
     return rows.length === 1
       ? `${first}: ${reason}`
-      : `${first} and ${plural(rows.length - 1, "other")}: ${reason}`
+      : tn(rows.length - 1, "{first} and {count} other: {reason}", "{first} and {count} others: {reason}", {
+          first,
+          reason,
+        })
   })
 }

@@ -5,52 +5,74 @@ import { CopyButton } from "../parts/copy-button.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Panel } from "../parts/page.tsx"
 import { curlOf } from "../playground/code.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const kinds = [
   { value: "curl", label: "curl" },
-  { value: "openai", label: "OpenAI SDK" },
-  { value: "cli", label: "Command line" },
+  { value: "openai", label: t("OpenAI SDK") },
+  { value: "cli", label: t("Command line") },
 ] as const
 type Kind = (typeof kinds)[number]["value"]
 
 export function UseTab({ set }: { set: QuestionSet }): ReactNode {
   const [kind, setKind] = useState<Kind>("curl")
   const code = snippet(kind, set)
+  const names = {
+    set: <code>set:{set.name}</code>,
+    fixed: (
+      <code>
+        set:{set.name}@{set.latest_version}
+      </code>
+    ),
+    version: set.latest_version,
+  }
   return (
-    <Panel title="Use this set">
+    <Panel title={t("Use this set")}>
       <div className="flex flex-col gap-3">
         <div className="flex flex-wrap items-center justify-between gap-2">
-          <Segments label="Language" value={kind} options={kinds} onChange={setKind} />
-          <CopyButton text={code} label="Copy code" />
+          <Segments label={t("Language")} value={kind} options={kinds} onChange={setKind} />
+          <CopyButton text={code} label={t("Copy code")} />
         </div>
         <pre
           tabIndex={0}
-          aria-label="Code"
+          aria-label={t("Code")}
           className="bg-sunken border-line overflow-auto rounded-lg border p-3 font-mono text-xs leading-relaxed"
         >
           {code}
         </pre>
-        <ul className="text-soft list-disc space-y-1 pl-5 text-xs">
+        <ul className="text-soft list-disc space-y-1 ps-5 text-xs">
           <li>
-            <code>set:{set.name}</code> answers with{" "}
-            {set.production_version === null
-              ? `the latest version (now ${set.latest_version}), until one is published`
-              : `the published version ${set.production_version}`}
-            ;{" "}
-            <code>
-              set:{set.name}@{set.latest_version}
-            </code>{" "}
-            always with version {set.latest_version}.
+            {set.production_version === null ? (
+              <T
+                text="{set} answers with the latest version (now {version}), until one is published; {fixed} always with version {version}."
+                {...names}
+              />
+            ) : (
+              <T
+                text="{set} answers with the published version {published}; {fixed} always with version {version}."
+                {...names}
+                published={set.production_version}
+              />
+            )}
           </li>
           <li>
-            Each answer has a <code>verdict</code>: what the set answers or <code>abstain</code>, how sure it
-            is, and its threshold. The header <code>x-umpire-abstained</code> names the questions that it
-            abstained from.
+            <T
+              text="Each answer has a <code>verdict</code>: what the set answers or <code2>abstain</code2>, how sure it is, and its threshold. The header <code3>x-umpire-abstained</code3> names the questions that it abstained from."
+              code={(children) => <code>{children}</code>}
+              code2={(children) => <code>{children}</code>}
+              code3={(children) => <code>{children}</code>}
+            />
           </li>
           <li>
-            Put an API key with the permission <code>inference</code> into the environment variable{" "}
-            <code>UMPIRE_API_KEY</code>; <code>umpire sets</code> also needs <code>api-read</code> and{" "}
-            <code>api-write</code>.
+            <T
+              text="Put an API key with the permission <code>inference</code> into the environment variable <code2>UMPIRE_API_KEY</code2>; <code3>umpire sets</code3> also needs <code4>api-read</code4> and <code5>api-write</code5>."
+              code={(children) => <code>{children}</code>}
+              code2={(children) => <code>{children}</code>}
+              code3={(children) => <code>{children}</code>}
+              code4={(children) => <code>{children}</code>}
+              code5={(children) => <code>{children}</code>}
+            />
           </li>
         </ul>
       </div>

@@ -3,6 +3,7 @@ import type { QuestionSetVersionItem } from "../../../src/contract/question-sets
 import { api } from "../api.ts"
 import { usePages } from "../parts/more.tsx"
 import { type SetAddress, versionsKey } from "./set-query.ts"
+import { t } from "../i18n/translate.ts"
 
 export function useVersionList(at: SetAddress): readonly QuestionSetVersionItem[] {
   const versions = usePages(
@@ -19,8 +20,10 @@ export function versionOptions(
 ): readonly { readonly value: string; readonly label: string }[] {
   const options = versions.map(({ version, labels }) => ({
     value: String(version),
-    label: `Version ${version}${labels.includes("production") ? " (production)" : ""}`,
+    label: labels.includes("production")
+      ? t("Version {version} (production)", { version })
+      : t("Version {version}", { version }),
   }))
   const known = chosen === "" || options.some(({ value }) => value === chosen)
-  return known ? options : [...options, { value: chosen, label: `Version ${chosen}` }]
+  return known ? options : [...options, { value: chosen, label: t("Version {chosen}", { chosen }) }]
 }

@@ -12,6 +12,7 @@ import { Table, actionsColumn } from "../parts/table.tsx"
 import { Comparison } from "./comparison.tsx"
 import { Publish } from "./publish.tsx"
 import { type SetAddress, setsKey, versionsKey } from "./set-query.ts"
+import { t } from "../i18n/translate.ts"
 
 type Open =
   | { readonly kind: "publish" | "label"; readonly version: number }
@@ -26,7 +27,7 @@ export function VersionsTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
   )
   return (
     <div className="flex flex-col gap-4">
-      <Loaded query={versions} what="versions">
+      <Loaded query={versions} label={t("Loading versions")}>
         {(rows) => <VersionTable rows={rows} onOpen={setOpen} />}
       </Loaded>
       <MoreButton query={versions} />
@@ -35,15 +36,18 @@ export function VersionsTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
       {open?.kind === "label" ? <AddLabel at={at} version={open.version} onClose={close} /> : null}
       {open?.kind === "unlabel" ? (
         <ConfirmDialog
-          title={`Remove the label ${open.label}?`}
-          submit="Remove label"
+          title={t("Remove the label {label}?", { label: open.label })}
+          submit={t("Remove label")}
           act={async () => await api.deleteQuestionSetLabel({ params: { ...at, label: open.label } })}
           refreshes={[setsKey(at.org_id)]}
           onClose={close}
         >
           {open.label === "production"
-            ? `Requests for “set:${set.name}” are then answered by the latest version.`
-            : `Requests for “set:${set.name}@${open.label}” fail from then on. The version stays.`}
+            ? t("Requests for “set:{name}” are then answered by the latest version.", { name: set.name })
+            : t("Requests for “set:{name}@{label}” fail from then on. The version stays.", {
+                name: set.name,
+                label: open.label,
+              })}
         </ConfirmDialog>
       ) : null}
     </div>
@@ -59,16 +63,18 @@ function VersionTable({
 }): ReactNode {
   return (
     <Table
-      label="Versions"
+      label={t("Versions")}
       rows={rows}
       rowKey={({ version }) => String(version)}
       columns={[
         {
-          name: "Version",
-          cell: ({ version }) => <span className="font-medium whitespace-nowrap">Version {version}</span>,
+          name: t("Version"),
+          cell: ({ version }) => (
+            <span className="font-medium whitespace-nowrap">{t("Version {version}", { version })}</span>
+          ),
         },
         {
-          name: "Labels",
+          name: t("Labels"),
           cell: ({ labels }) => (
             <span className="inline-flex flex-wrap gap-1 max-md:justify-end">
               {labels.map((label) => (
@@ -79,9 +85,9 @@ function VersionTable({
             </span>
           ),
         },
-        { name: "Note", cell: ({ note }) => note || <span className="text-soft">–</span> },
+        { name: t("Note"), cell: ({ note }) => note || <span className="text-soft">–</span> },
         {
-          name: "Created",
+          name: t("Created"),
           cell: ({ created_at }) => (
             <span className="whitespace-nowrap" title={moment(created_at)}>
               {ago(created_at)}
@@ -89,20 +95,20 @@ function VersionTable({
           ),
         },
         actionsColumn(true, ({ version, labels }: QuestionSetVersionItem) => (
-          <ActionsMenu of={`version ${version}`}>
+          <ActionsMenu of={t("version {version}", { version })}>
             {labels.includes("production") ? null : (
               <MenuItem icon="check" onSelect={() => onOpen({ kind: "publish", version })}>
-                Publish to production
+                {t("Publish to production")}
               </MenuItem>
             )}
             <MenuItem icon="plus" onSelect={() => onOpen({ kind: "label", version })}>
-              Add label
+              {t("Add label")}
             </MenuItem>
             {labels
               .filter((label) => label !== "latest")
               .map((label) => (
                 <MenuItem key={label} icon="trash" danger onSelect={() => onOpen({ kind: "unlabel", label })}>
-                  Remove label {label}
+                  {t("Remove label {label}", { label })}
                 </MenuItem>
               ))}
           </ActionsMenu>
@@ -128,16 +134,21 @@ function AddLabel({
     onClose,
   )
   return (
-    <FormDialog title={`Label version ${version}`} submit="Add label" write={write} onClose={onClose}>
+    <FormDialog
+      title={t("Label version {version}", { version })}
+      submit={t("Add label")}
+      write={write}
+      onClose={onClose}
+    >
       <TextField
-        label="Label"
+        label={t("Label")}
         required
         autoFocus
         spellCheck={false}
         pattern="[a-z][a-z0-9._\-]{0,63}"
-        title="Small letters, digits, dot, dash and underscore, beginning with a letter"
+        title={t("Small letters, digits, dot, dash and underscore, beginning with a letter")}
         placeholder="stable"
-        hint="A label that points at another version moves here."
+        hint={t("A label that points at another version moves here.")}
         value={label}
         onChange={(event) => setLabel(event.target.value)}
       />

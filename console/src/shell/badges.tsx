@@ -7,6 +7,7 @@ import { api } from "../api.ts"
 import { useOrganization } from "../session.ts"
 import { setsKey } from "../sets/set-query.ts"
 import type { Place } from "./places.ts"
+import { t } from "../i18n/translate.ts"
 
 const refreshMs = 60_000
 
@@ -28,10 +29,10 @@ export function useBadges(): Partial<Record<Place["to"], PlaceCount>> {
   const { data: firing = 0 } = useQuery(firingQuery(id))
   const { data: queues = [] } = useQuery(reviewQueuesQuery(id))
   return {
-    "/o/$orgId/alerts": { count: firing, words: "firing", urgent: true },
+    "/o/$orgId/alerts": { count: firing, words: t("firing"), urgent: true },
     "/o/$orgId/review": {
       count: queues.reduce((sum, { open }) => sum + open, 0),
-      words: "waiting",
+      words: t("waiting"),
       urgent: false,
     },
   }

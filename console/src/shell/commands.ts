@@ -1,5 +1,6 @@
 /** What the command palette offers, and how a few typed letters choose among it. */
 import type { IconName } from "../parts/icon.tsx"
+import { t } from "../i18n/translate.ts"
 
 export interface Command {
   readonly id: string
@@ -23,6 +24,17 @@ export interface Command {
   readonly run: () => void
 }
 
+export const kindNames: Readonly<Record<Command["kind"], string>> = {
+  Page: t("Page"),
+  Action: t("Action"),
+  "API key": t("API key"),
+  Person: t("Person"),
+  Request: t("Request"),
+  Organization: t("Organization"),
+  Model: t("Model"),
+  "Question set": t("Question set"),
+}
+
 const shownMax = 50
 
 /** Every word must occur; a name that begins with the text comes first, then names, then other words. */
@@ -39,7 +51,7 @@ export function findCommands(commands: readonly Command[], text: string): readon
 
 function rankOf({ name, detail = "", also = "", kind }: Command, words: readonly string[]): number {
   const title = name.toLowerCase()
-  const all = `${title} ${detail} ${also} ${kind}`.toLowerCase()
+  const all = `${title} ${detail} ${also} ${kindNames[kind]}`.toLowerCase()
   if (!words.every((word) => all.includes(word))) return 0
   if (title.startsWith(words.join(" "))) return 3
   return words.every((word) => title.includes(word)) ? 2 : 1

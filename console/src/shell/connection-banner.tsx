@@ -4,6 +4,7 @@ import { type ReactNode, useEffect } from "react"
 import { useConnection } from "../connection.ts"
 import { Spinner } from "../parts/button.tsx"
 import { Icon } from "../parts/icon.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function ConnectionBanner(): ReactNode {
   const { server } = useConnection()
@@ -20,8 +21,10 @@ export function ConnectionBanner(): ReactNode {
     >
       {away ? <Spinner /> : <Icon name="check" />}
       {away
-        ? "Umpire is not answering; it may be restarting. Your input is kept, and the page reconnects automatically."
-        : "Reconnected."}
+        ? t(
+            "Umpire is not answering; it may be restarting. Your input is kept, and the page reconnects automatically.",
+          )
+        : t("Reconnected.")}
     </div>
   )
 }

@@ -14,6 +14,8 @@ import { Loaded, Loading, Notice } from "../parts/page.tsx"
 import { sessionQuery } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
 import { homeOf } from "./places.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function Join(): ReactNode {
   const token = useHashValue("token")
@@ -26,25 +28,29 @@ export function Join(): ReactNode {
   const unknown = invitation.error instanceof ClientError && invitation.error.status === 404
   if (!token || unknown)
     return (
-      <Doorway title="Join an organization">
+      <Doorway title={t("Join an organization")}>
         <Notice tone="bad">
           {token
-            ? "This invitation link is not valid. It may have been replaced by a newer one: ask for the latest link."
-            : "This link holds no invitation. Open the whole link that you were sent."}
+            ? t(
+                "This invitation link is not valid. It may have been replaced by a newer one: ask for the latest link.",
+              )
+            : t("This link holds no invitation. Open the whole link that you were sent.")}
         </Notice>
         <SignInLink />
       </Doorway>
     )
   if (session.isPending || invitation.isPending)
     return (
-      <Doorway title="Join an organization">
-        <Loading what="the invitation" />
+      <Doorway title={t("Join an organization")}>
+        <Loading label={t("Loading the invitation")} />
       </Doorway>
     )
-  const title = invitation.data ? `Join ${invitation.data.organization_name}` : "Join an organization"
+  const title = invitation.data
+    ? t("Join {organizationName}", { organizationName: invitation.data.organization_name })
+    : t("Join an organization")
   return (
     <Doorway title={title}>
-      <Loaded query={invitation} what="the invitation">
+      <Loaded query={invitation} label={t("Loading the invitation")}>
         {(details) => (
           <Invited details={details} token={token} signedInAs={session.data?.user.email ?? null} />
         )}
@@ -54,11 +60,11 @@ export function Join(): ReactNode {
 }
 
 const roleSentences = {
-  primary_owner: "a primary owner",
-  billing: "somebody who pays",
-  reviewer: "a reviewer",
-  owner: "an owner",
-  member: "a member",
+  primary_owner: t("a primary owner"),
+  billing: t("somebody who pays"),
+  reviewer: t("a reviewer"),
+  owner: t("an owner"),
+  member: t("a member"),
 } as const
 
 function Invited({
@@ -77,18 +83,29 @@ function Invited({
   return (
     <>
       <p className="text-sm wrap-anywhere">
-        <strong>{invited_by.name ?? invited_by.email}</strong>
-        {invited_by.name ? ` (${invited_by.email})` : ""} invited <strong>{email}</strong> to join as{" "}
-        {roleSentences[role]}.
+        <T
+          text="{inviter} invited {email} to join as {role}."
+          inviter={
+            <>
+              <strong>{invited_by.name ?? invited_by.email}</strong>
+              {invited_by.name ? ` (${invited_by.email})` : ""}
+            </>
+          }
+          email={<strong>{email}</strong>}
+          role={roleSentences[role]}
+        />
       </p>
       {signInFirst ? (
         <>
-          <Notice tone="info">You have an account already. Sign in, then open this link again.</Notice>
+          <Notice tone="info">{t("You have an account already. Sign in, then open this link again.")}</Notice>
           <SignInLink />
         </>
       ) : someoneElse ? (
         <Notice tone="warn">
-          You are signed in as {signedInAs}. Sign out, then open this link again to join as {email}.
+          {t("You are signed in as {signedInAs}. Sign out, then open this link again to join as {email}.", {
+            signedInAs,
+            email,
+          })}
         </Notice>
       ) : (
         <JoinForm token={token} signedInAs={signedInAs} />
@@ -102,9 +119,19 @@ function Closed({ details }: { details: InvitationDetails }): ReactNode {
   const inviter = invited_by.name ?? invited_by.email
   const sentences = {
     open: "",
-    accepted: `This invitation to ${organization_name} has already been used. Sign in to open the organization.`,
-    revoked: `This invitation to ${organization_name} was withdrawn. Ask ${inviter} for a new one.`,
-    expired: `This invitation to ${organization_name} expired on ${day(expires_at)}. Ask ${inviter} for a new one.`,
+    accepted: t(
+      "This invitation to {organizationName} has already been used. Sign in to open the organization.",
+      { organizationName: organization_name },
+    ),
+    revoked: t("This invitation to {organizationName} was withdrawn. Ask {inviter} for a new one.", {
+      organizationName: organization_name,
+      inviter,
+    }),
+    expired: t("This invitation to {organizationName} expired on {expiresAt}. Ask {inviter} for a new one.", {
+      organizationName: organization_name,
+      expiresAt: day(expires_at),
+      inviter,
+    }),
   }
   return (
     <>
@@ -117,7 +144,7 @@ function Closed({ details }: { details: InvitationDetails }): ReactNode {
 function SignInLink(): ReactNode {
   return (
     <Link to="/" className="text-accent self-center text-sm underline">
-      Sign in
+      {t("Sign in")}
     </Link>
   )
 }
@@ -143,32 +170,35 @@ function JoinForm({ token, signedInAs }: { token: string; signedInAs: string | n
       write={write}
       footer={
         <Button type="submit" kind="loud" busy={write.isPending}>
-          Join
+          {t("Join")}
         </Button>
       }
     >
       {signedInAs === null ? (
         <>
           <TextField
-            label="Your name"
+            label={t("Your name")}
             autoComplete="name"
             value={name}
             onChange={(event) => setName(event.target.value)}
           />
           <TextField
-            label="Choose a password"
+            label={t("Choose a password")}
             type="password"
             autoComplete="new-password"
             required
             minLength={passwordCharactersMin}
-            hint={`At least ${passwordCharactersMin} characters.`}
+            hint={t("At least {passwordCharactersMin} characters.", { passwordCharactersMin })}
             value={password}
             onChange={(event) => setPassword(event.target.value)}
           />
         </>
       ) : (
         <p className="text-sm">
-          You are signed in as <strong>{signedInAs}</strong> and join with this account.
+          <T
+            text="You are signed in as {signedInAs} and join with this account."
+            signedInAs={<strong>{signedInAs}</strong>}
+          />
         </p>
       )}
     </Form>

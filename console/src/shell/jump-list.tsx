@@ -2,8 +2,9 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
 import { Dialog } from "../parts/dialog.tsx"
 import { Icon } from "../parts/icon.tsx"
-import { findCommands } from "./commands.ts"
+import { findCommands, kindNames } from "./commands.ts"
 import { useCommands } from "./use-commands.ts"
+import { t } from "../i18n/translate.ts"
 
 export function JumpList({
   onClose,
@@ -48,16 +49,16 @@ export function JumpList({
     }
   }
   return (
-    <Dialog title="Search" onClose={onClose}>
+    <Dialog title={t("Search")} onClose={onClose}>
       <input
         autoFocus
         role="combobox"
-        aria-label="Search pages, actions, question sets, keys, people and requests"
+        aria-label={t("Search pages, actions, question sets, keys, people and requests")}
         aria-expanded="true"
         aria-controls="jump-list"
         aria-activedescendant={found[at] ? `jump-${at}` : undefined}
         className="control"
-        placeholder="A page, “create key”, a person, seq_…"
+        placeholder={t("A page, “create key”, a person, seq_…")}
         value={text}
         onChange={(event) => {
           setText(event.target.value)
@@ -69,7 +70,7 @@ export function JumpList({
         ref={list}
         id="jump-list"
         role="listbox"
-        aria-label="Results"
+        aria-label={t("Results")}
         className="-mx-2 mt-2 h-72 overflow-y-auto"
       >
         {found.map(({ id, name, detail, kind, icon }, index) => (
@@ -85,15 +86,15 @@ export function JumpList({
             <Icon name={icon} className="text-soft size-4 shrink-0" />
             <span className="min-w-0 flex-1 truncate">
               {name}
-              {detail ? <span className="text-soft ml-2 text-xs">{detail}</span> : null}
+              {detail ? <span className="text-soft ms-2 text-xs">{detail}</span> : null}
             </span>
-            <span className="text-soft shrink-0 text-xs">{kind}</span>
+            <span className="text-soft shrink-0 text-xs">{kindNames[kind]}</span>
           </li>
         ))}
       </ul>
       {found.length === 0 ? (
         <p role="status" className="text-soft -mt-72 h-72 px-0 py-3 text-sm">
-          No results for “{text.trim()}”.
+          {t("No results for “{value}”.", { value: text.trim() })}
         </p>
       ) : null}
     </Dialog>

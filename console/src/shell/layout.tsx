@@ -16,6 +16,8 @@ import { CreateOrganizationDialog } from "./new-organization.tsx"
 import { homeOf, placesFor } from "./places.ts"
 import { SessionEnded } from "./session-ended.tsx"
 import { Shortcuts, isMac, useConsoleKeys } from "./shortcuts.tsx"
+import { chooseLanguage, chosenLanguage, languageNames } from "../i18n/language.ts"
+import { t } from "../i18n/translate.ts"
 
 export function Layout(): ReactNode {
   const organization = useOrganization()
@@ -29,18 +31,18 @@ export function Layout(): ReactNode {
     <div className="flex min-h-dvh max-md:flex-col">
       <a
         href="#page"
-        className="bg-accent text-on-accent absolute top-2 left-2 z-50 -translate-y-16 rounded-md px-3 py-2 focus:translate-y-0"
+        className="bg-accent text-on-accent absolute top-2 start-2 z-50 -translate-y-16 rounded-md px-3 py-2 focus:translate-y-0"
       >
-        Skip to the page
+        {t("Skip to the page")}
       </a>
-      <aside className="border-line bg-panel sticky top-0 hidden h-dvh w-60 shrink-0 flex-col border-r md:flex">
+      <aside className="border-line bg-panel sticky top-0 hidden h-dvh w-60 shrink-0 flex-col border-e md:flex">
         <Sidebar onJump={() => setJumping(true)} onCreate={create} onShortcuts={shortcuts} />
       </aside>
       <PhoneBar onJump={() => setJumping(true)} onCreate={create} onShortcuts={shortcuts} />
       <main id="page" tabIndex={-1} className="min-w-0 flex-1 outline-none" key={organization.id}>
         <ConnectionBanner />
         <BillingBanner />
-        <Suspense fallback={<Loading what="the page" />}>
+        <Suspense fallback={<Loading label={t("Loading the page")} />}>
           <Outlet />
         </Suspense>
       </main>
@@ -75,11 +77,11 @@ function Sidebar({ onJump, onCreate, onShortcuts }: SidebarActions): ReactNode {
           className="border-line text-soft hover:border-strong flex h-8 items-center gap-2 rounded-md border px-2 text-xs"
         >
           <Icon name="search" className="size-3.5" />
-          <span className="flex-1 text-left">Search</span>
+          <span className="flex-1 text-start">{t("Search")}</span>
           <kbd className="font-sans text-[11px] max-md:hidden">{isMac ? "⌘K" : "Ctrl K"}</kbd>
         </button>
       </div>
-      <nav aria-label="Pages" className="scroll-shadow flex-1 overflow-y-auto px-3 pb-1">
+      <nav aria-label={t("Pages")} className="scroll-shadow flex-1 overflow-y-auto px-3 pb-1">
         {placesFor(role).map(({ group, items }) => (
           <div key={group} className="mb-3">
             <p className="text-soft px-2 py-1 text-[11px] font-medium tracking-wide uppercase">{group}</p>
@@ -105,8 +107,8 @@ function Sidebar({ onJump, onCreate, onShortcuts }: SidebarActions): ReactNode {
         <UserMenu onShortcuts={onShortcuts} />
         <Link
           to="/docs"
-          aria-label="API reference"
-          title="API reference"
+          aria-label={t("API reference")}
+          title={t("API reference")}
           className="text-soft hover:bg-sunken hover:text-ink grid size-9 place-items-center rounded-md"
         >
           <Icon name="book" />
@@ -126,17 +128,17 @@ function OrganizationSwitcher({ onCreate }: { onCreate: () => void }): ReactNode
       trigger={
         <button
           type="button"
-          className="hover:bg-sunken flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left"
+          className="hover:bg-sunken flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-start"
         >
           <Mark />
-          <span className="sr-only">Organization </span>
+          <span className="sr-only">{t("Organization")} </span>
           <span className="min-w-0 flex-1 truncate text-sm font-semibold">{organization.name}</span>
-          <span className="sr-only">, switch</span>
+          <span className="sr-only">, {t("switch")}</span>
           <Icon name="down" className="text-soft size-3.5" />
         </button>
       }
     >
-      <MenuHeading>Organizations</MenuHeading>
+      <MenuHeading>{t("Organizations")}</MenuHeading>
       {data.map(({ id, name, role }) => (
         <MenuItem
           key={id}
@@ -148,7 +150,7 @@ function OrganizationSwitcher({ onCreate }: { onCreate: () => void }): ReactNode
       ))}
       <MenuLine />
       <MenuItem icon="plus" onSelect={onCreate}>
-        Create organization
+        {t("Create organization")}
       </MenuItem>
     </Menu>
   )
@@ -167,14 +169,14 @@ function UserMenu({ onShortcuts }: Pick<SidebarActions, "onShortcuts">): ReactNo
     await signOut(queries)
     await navigate({ to: "/sign-in" })
   }
-  const shown = session?.user.name ?? session?.user.email ?? "You"
+  const shown = session?.user.name ?? session?.user.email ?? t("You")
   return (
     <Menu
       align="start"
       trigger={
         <button
           type="button"
-          className="hover:bg-sunken flex h-9 min-w-0 flex-1 items-center gap-2 rounded-md px-1.5 text-left"
+          className="hover:bg-sunken flex h-9 min-w-0 flex-1 items-center gap-2 rounded-md px-1.5 text-start"
         >
           <span
             aria-hidden="true"
@@ -183,7 +185,7 @@ function UserMenu({ onShortcuts }: Pick<SidebarActions, "onShortcuts">): ReactNo
             {shown.slice(0, 1)}
           </span>
           <span className="min-w-0 flex-1 truncate text-sm">{shown}</span>
-          <span className="sr-only">, account and appearance</span>
+          <span className="sr-only">, {t("account and appearance")}</span>
         </button>
       }
     >
@@ -200,17 +202,37 @@ function UserMenu({ onShortcuts }: Pick<SidebarActions, "onShortcuts">): ReactNo
           checked={one === theme}
           onSelect={() => chooseTheme(one)}
         >
-          {one === "system" ? "System theme" : one === "dark" ? "Dark theme" : "Light theme"}
+          {one === "system" ? t("System theme") : one === "dark" ? t("Dark theme") : t("Light theme")}
         </MenuItem>
       ))}
+      <LanguageItems />
       <MenuLine />
       <MenuItem icon="list" onSelect={onShortcuts}>
-        Keyboard shortcuts
+        {t("Keyboard shortcuts")}
       </MenuItem>
       <MenuItem icon="out" onSelect={() => void leave()}>
-        Sign out
+        {t("Sign out")}
       </MenuItem>
     </Menu>
+  )
+}
+
+/** Nothing where there is no choice. */
+function LanguageItems(): ReactNode {
+  const chosen = chosenLanguage()
+  if (languageNames.length < 2) return null
+  return (
+    <>
+      <MenuLine />
+      <MenuItem checked={chosen === null} onSelect={() => chooseLanguage(null)}>
+        {t("Language of the browser")}
+      </MenuItem>
+      {languageNames.map(([code, name]) => (
+        <MenuItem key={code} checked={code === chosen} onSelect={() => chooseLanguage(code)}>
+          <span lang={code}>{name}</span>
+        </MenuItem>
+      ))}
+    </>
   )
 }
 
@@ -239,15 +261,15 @@ function PhoneBar({ onJump, onCreate, onShortcuts }: SidebarActions): ReactNode 
       <Button
         kind="bare"
         icon="menu"
-        aria-label="Open the menu"
+        aria-label={t("Open the menu")}
         onClick={() => drawer.current?.showModal()}
       />
       <Mark />
       <span className="truncate text-sm font-semibold">{name}</span>
       <dialog
         ref={drawer}
-        aria-label="Menu"
-        className="bg-panel fixed inset-y-0 left-0 m-0 h-dvh max-h-none w-72 max-w-[85vw] flex-col open:flex"
+        aria-label={t("Menu")}
+        className="bg-panel fixed inset-y-0 start-0 m-0 h-dvh max-h-none w-72 max-w-[85vw] flex-col open:flex"
         onClick={({ target }) => {
           // Beside the menu, or on a link of it: also one to where one is already.
           if (target === drawer.current || (target instanceof Element && target.closest("a")))

@@ -9,9 +9,11 @@ import { TextField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
 import { organizationsQuery } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
+import { t } from "../i18n/translate.ts"
 
-const explanation =
-  "It has its own members, keys, settings and billing account. You become its primary owner."
+const explanation = t(
+  "It has its own members, keys, settings and billing account. You become its primary owner.",
+)
 
 function useCreate(onDone: () => void) {
   const navigate = useNavigate()
@@ -32,11 +34,11 @@ function useCreate(onDone: () => void) {
   )
   const field = (
     <TextField
-      label="Name of the organization"
+      label={t("Name of the organization")}
       required
       autoFocus
       maxLength={200}
-      placeholder="Acme Outdoor"
+      placeholder={t("Acme Outdoor")}
       value={name}
       onChange={(event) => setName(event.target.value)}
     />
@@ -47,7 +49,12 @@ function useCreate(onDone: () => void) {
 export function CreateOrganizationDialog({ onClose }: { onClose: () => void }): ReactNode {
   const { write, field } = useCreate(onClose)
   return (
-    <FormDialog title="Create an organization" submit="Create organization" write={write} onClose={onClose}>
+    <FormDialog
+      title={t("Create an organization")}
+      submit={t("Create organization")}
+      write={write}
+      onClose={onClose}
+    >
       <p className="text-soft text-sm">{explanation}</p>
       {field}
     </FormDialog>
@@ -57,15 +64,18 @@ export function CreateOrganizationDialog({ onClose }: { onClose: () => void }): 
 export function NewOrganization(): ReactNode {
   const { write, field } = useCreate(() => undefined)
   return (
-    <Doorway title="Create an organization">
+    <Doorway title={t("Create an organization")}>
       <p className="text-soft text-sm">
-        You are not a member of any organization. Ask an owner to invite you, or create one. {explanation}
+        {t(
+          "You are not a member of any organization. Ask an owner to invite you, or create one. {explanation}",
+          { explanation },
+        )}
       </p>
       <Form
         write={write}
         footer={
           <Button type="submit" kind="loud" busy={write.isPending}>
-            Create organization
+            {t("Create organization")}
           </Button>
         }
       >

@@ -9,6 +9,8 @@ import { Icon } from "../parts/icon.tsx"
 import { watchBrowserStorage } from "../parts/storage.ts"
 import { setsKey } from "../sets/set-query.ts"
 import { useBrowserStorage, useIsOwner, useOrganization, useSession } from "../session.ts"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const hiddenEntry = "onboarding-hidden"
 const refreshMs = 15_000
@@ -34,21 +36,27 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
   const next = steps.findIndex((step) => !step.done)
   return (
     <section
-      aria-label="Getting started"
+      aria-label={t("Getting started")}
       aria-busy={!known}
-      className="panel relative flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-2 pr-12 text-sm"
+      className="panel relative flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-2 pe-12 text-sm"
     >
       <h2 className="font-semibold whitespace-nowrap">
-        Getting started{" "}
-        <span className={`text-soft number ml-1 text-xs font-normal ${known ? "" : "invisible"}`}>
-          {done} of {steps.length}
-        </span>
+        <T
+          text="Getting started <span>{done} of {steps}</span>"
+          done={done}
+          steps={steps.length}
+          span={(children) => (
+            <span className={`text-soft number ms-1 text-xs font-normal ${known ? "" : "invisible"}`}>
+              {children}
+            </span>
+          )}
+        />
       </h2>
       <ol className="flex flex-wrap items-center gap-x-3 gap-y-1.5 text-[13px] max-sm:w-full max-sm:flex-col max-sm:items-start">
         {steps.map((step, index) => (
           <li
             key={step.name}
-            aria-label={`${step.name}: ${step.done ? "done" : "to do"}`}
+            aria-label={`${step.name}: ${step.done ? t("done") : t("to do")}`}
             className={step.done ? "max-sm:hidden" : undefined}
           >
             <StepView step={step} next={index === next} />
@@ -59,9 +67,9 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
         kind="bare"
         small
         icon="cross"
-        className="absolute top-1.5 right-2"
-        aria-label="Hide getting started"
-        title="Hide"
+        className="absolute top-1.5 end-2"
+        aria-label={t("Hide getting started")}
+        title={t("Hide")}
         onClick={() => storage.write(hiddenEntry, true)}
       />
     </section>
@@ -128,23 +136,23 @@ function useSteps(onCode: () => void, wanted: boolean): { steps: readonly Step[]
   const used = keys.data?.some(({ last_used_at }) => last_used_at !== null) ?? false
   const steps: readonly Step[] = [
     {
-      name: "Set a password",
+      name: t("Set a password"),
       done: session !== null && (session.has_password || !session.setup_required),
       to: "/o/$orgId/settings",
     },
-    { name: "Make a first decision", done: decided || used, to: null },
-    { name: "Teach rows", done: sets.data === true, to: "/o/$orgId/start" },
+    { name: t("Make a first decision"), done: decided || used, to: null },
+    { name: t("Teach rows"), done: sets.data === true, to: "/o/$orgId/start" },
     {
       // The key that a first start makes is as old as the organization.
-      name: "Create a key",
+      name: t("Create a key"),
       done: keys.data?.some((key) => key.created_at !== created_at) ?? false,
       to: "/o/$orgId/keys",
     },
-    { name: "Run the snippet", done: used, to: null, act: onCode },
+    { name: t("Run the snippet"), done: used, to: null, act: onCode },
     ...(owner
       ? [
           {
-            name: "Invite someone",
+            name: t("Invite someone"),
             done: members > 1 || pending_invitations > 0,
             to: "/o/$orgId/members" as const,
           },

@@ -4,6 +4,7 @@ import type { ReactNode } from "react"
 import { sentenceOf } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { Empty, useTitle } from "../parts/page.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function PageError({ error, reset }: ErrorComponentProps): ReactNode {
   const router = useRouter()
@@ -13,10 +14,10 @@ export function PageError({ error, reset }: ErrorComponentProps): ReactNode {
   }
   return (
     <main className="grid min-h-[60dvh] place-items-center">
-      <Empty icon="warn" title="This page cannot be shown" action={<HomeButton />}>
+      <Empty icon="warn" title={t("This page cannot be shown")} action={<HomeButton />}>
         {sentenceOf(error)}{" "}
         <button type="button" className="underline" onClick={again}>
-          Try again
+          {t("Try again")}
         </button>
       </Empty>
     </main>
@@ -43,14 +44,14 @@ export function OrganizationPageMissing(): ReactNode {
 }
 
 function Missing(): ReactNode {
-  useTitle("Page not found")
+  useTitle(t("Page not found"))
   return (
-    <Empty icon="search" title="Page not found" action={<HomeButton />}>
-      The address may be wrong, or the page was removed.
+    <Empty icon="search" title={t("Page not found")} action={<HomeButton />}>
+      {t("The address may be wrong, or the page was removed.")}
     </Empty>
   )
 }
 
 function HomeButton(): ReactNode {
-  return <Button onClick={() => location.assign("/")}>Go to the console</Button>
+  return <Button onClick={() => location.assign("/")}>{t("Go to the console")}</Button>
 }

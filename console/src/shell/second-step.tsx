@@ -2,6 +2,7 @@
 import type { ReactNode } from "react"
 import { ClientError } from "../api.ts"
 import { TextField } from "../parts/field.tsx"
+import { t } from "../i18n/translate.ts"
 
 /** False where the first step was right and a code is needed too. */
 export async function isSignedIn(signing: Promise<unknown>): Promise<boolean> {
@@ -17,7 +18,9 @@ export async function isSignedIn(signing: Promise<unknown>): Promise<boolean> {
 export function CodeField({
   value,
   onText,
-  hint = "Six digits of the app, or a recovery code. Lost both? Your operator removes the second step with umpire users reset.",
+  hint = t(
+    "Six digits of the app, or a recovery code. Lost both? Your operator removes the second step with umpire users reset.",
+  ),
 }: {
   value: string
   onText: (text: string) => void
@@ -25,7 +28,7 @@ export function CodeField({
 }): ReactNode {
   return (
     <TextField
-      label="Code of your authenticator app"
+      label={t("Code of your authenticator app")}
       autoComplete="one-time-code"
       autoCapitalize="none"
       spellCheck={false}

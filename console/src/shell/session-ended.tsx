@@ -6,6 +6,7 @@ import { sessionOpened, useConnection } from "../connection.ts"
 import { Dialog } from "../parts/dialog.tsx"
 import { useSession } from "../session.ts"
 import { SignInForm } from "./sign-in-form.tsx"
+import { t } from "../i18n/translate.ts"
 
 export function SessionEnded(): ReactNode {
   const { session } = useConnection()
@@ -20,8 +21,8 @@ export function SessionEnded(): ReactNode {
     await queries.invalidateQueries()
   }
   return (
-    <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
-      <p className="text-soft mb-4 text-sm">Sign in to continue. What you typed is still here.</p>
+    <Dialog title={t("Your session has ended")} closable={false} onClose={() => undefined}>
+      <p className="text-soft mb-4 text-sm">{t("Sign in to continue. What you typed is still here.")}</p>
       <SignInForm email={known?.user.email ?? ""} onDone={() => void resume()} />
     </Dialog>
   )

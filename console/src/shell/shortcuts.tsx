@@ -1,50 +1,51 @@
 /** The keys that work, by the page on which they do; opened by `?`. */
 import { type ReactNode, useEffect } from "react"
 import { Dialog } from "../parts/dialog.tsx"
+import { t } from "../i18n/translate.ts"
 
 export const isMac = navigator.platform.startsWith("Mac")
 const control = isMac ? "⌘" : "Ctrl"
 
 const shortcuts = [
   {
-    place: "Everywhere",
+    place: t("Everywhere"),
     keys: [
-      [`${control} K`, "Search pages, actions, keys, people and requests"],
-      ["?", "Show these shortcuts"],
-      ["Esc", "Close what is open"],
+      [`${control} K`, t("Search pages, actions, keys, people and requests")],
+      ["?", t("Show these shortcuts")],
+      ["Esc", t("Close what is open")],
     ],
   },
   {
-    place: "Playground",
+    place: t("Playground"),
     keys: [
-      [`${control} Enter`, "Decide"],
-      ["Enter", "Add an option below"],
-      ["↑ ↓", "Move the question or option whose handle has the focus"],
+      [`${control} Enter`, t("Decide")],
+      ["Enter", t("Add an option below")],
+      ["↑ ↓", t("Move the question or option whose handle has the focus")],
     ],
   },
   {
-    place: "Requests",
+    place: t("Requests"),
     keys: [
-      ["j k", "Choose the next or the previous row"],
-      ["Enter", "Open the record"],
-      ["Esc", "Go back to the list"],
+      ["j k", t("Choose the next or the previous row")],
+      ["Enter", t("Open the record")],
+      ["Esc", t("Go back to the list")],
     ],
   },
   {
-    place: "Review",
+    place: t("Review"),
     keys: [
-      ["y n", "The right answer is yes, or no"],
-      ["1 to 9", "The right answer is that option"],
-      ["?", "Not sure"],
-      ["s", "Skip"],
-      ["u", "Undo the last decision"],
+      ["y n", t("The right answer is yes, or no")],
+      [t("1 to 9"), t("The right answer is that option")],
+      ["?", t("Not sure")],
+      ["s", t("Skip")],
+      ["u", t("Undo the last decision")],
     ],
   },
 ] as const
 
 export function Shortcuts({ onClose }: { onClose: () => void }): ReactNode {
   return (
-    <Dialog title="Keyboard shortcuts" onClose={onClose}>
+    <Dialog title={t("Keyboard shortcuts")} onClose={onClose}>
       <div className="flex flex-col gap-4">
         {shortcuts.map(({ place, keys }) => (
           <section key={place} aria-label={place}>

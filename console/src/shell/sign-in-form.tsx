@@ -10,6 +10,7 @@ import { Form } from "../parts/form.tsx"
 import { Notice } from "../parts/page.tsx"
 import { askPasskey, hasPasskeys } from "../parts/passkey.ts"
 import { CodeField, isSignedIn } from "./second-step.tsx"
+import { t } from "../i18n/translate.ts"
 
 /** Until it is known, nothing is offered that may not be there. */
 export const signInOptionsQuery = queryOptions({
@@ -49,11 +50,11 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
       footer={
         <>
           <Button type="submit" kind="loud" busy={signIn.isPending}>
-            Sign in
+            {t("Sign in")}
           </Button>
           {options?.passkey_origin === location.origin && hasPasskeys() ? (
             <Button busy={passkey.isPending} onClick={() => passkey.mutate(undefined)}>
-              Use a passkey
+              {t("Use a passkey")}
             </Button>
           ) : null}
           <button
@@ -61,7 +62,7 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
             className="text-soft hover:text-ink self-center text-xs underline"
             onClick={() => setForgotten(true)}
           >
-            Forgot your password?
+            {t("Forgot your password?")}
           </button>
           {options?.single_sign_on ? (
             <button
@@ -69,14 +70,14 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
               className="text-soft hover:text-ink self-center text-xs underline"
               onClick={() => singleSignOn.mutate(undefined)}
             >
-              Use single sign-on
+              {t("Use single sign-on")}
             </button>
           ) : null}
         </>
       }
     >
       <TextField
-        label="Email"
+        label={t("Email")}
         type="email"
         autoComplete="username"
         required
@@ -85,7 +86,7 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
         onChange={(event) => setEmail(event.target.value)}
       />
       <TextField
-        label="Password"
+        label={t("Password")}
         type="password"
         autoComplete="current-password"
         required
@@ -103,7 +104,7 @@ async function createSession(body: { email: string; password: string; code?: str
     return await isSignedIn(api.createSession({ body }))
   } catch (error) {
     if (body.code === undefined && error instanceof ClientError && error.status === 401)
-      throw new Error("The email address or the password is wrong.", { cause: error })
+      throw new Error(t("The email address or the password is wrong."), { cause: error })
     throw error
   }
 }
@@ -128,7 +129,7 @@ function ForgottenPassword({
   const write = useWrite(async () => await api.requestPasswordReset({ body: { email } }), [])
   const back = (
     <button type="button" className="text-soft hover:text-ink self-center text-xs underline" onClick={onBack}>
-      Back to sign in
+      {t("Back to sign in")}
     </button>
   )
   if (by === "operator") {
@@ -136,12 +137,13 @@ function ForgottenPassword({
     return (
       <div className="flex flex-col gap-4">
         <p className="text-sm">
-          This installation sends no mail. Ask your operator for a link that signs you in once; they get it on
-          the server with:
+          {t(
+            "This installation sends no mail. Ask your operator for a link that signs you in once; they get it on the server with:",
+          )}
         </p>
         <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
           <code className="min-w-0 flex-1 font-mono text-xs break-all select-all">{command}</code>
-          <CopyButton text={command} label="Copy command" bare />
+          <CopyButton text={command} label={t("Copy command")} bare />
         </div>
         {back}
       </div>
@@ -153,25 +155,25 @@ function ForgottenPassword({
       footer={
         <>
           <Button type="submit" kind="loud" busy={write.isPending}>
-            Send me a link
+            {t("Send me a link")}
           </Button>
           {back}
         </>
       }
     >
       <TextField
-        label="Email"
+        label={t("Email")}
         type="email"
         autoComplete="username"
         required
         autoFocus
-        hint="The link sets a new password. It works once, within an hour."
+        hint={t("The link sets a new password. It works once, within an hour.")}
         value={email}
         onChange={(event) => setEmail(event.target.value)}
       />
       {write.isSuccess ? (
         <Notice tone="good">
-          If somebody here has this address, the link is on its way. Look in the spam folder too.
+          {t("If somebody here has this address, the link is on its way. Look in the spam folder too.")}
         </Notice>
       ) : null}
     </Form>
@@ -182,5 +184,5 @@ function ForgottenPassword({
 async function startSingleSignOn(): Promise<void> {
   const response = await fetch("/v1/session/sso", { redirect: "manual" })
   if (response.type === "opaqueredirect") return location.assign("/v1/session/sso")
-  throw new Error("Single sign-on is not available now. Try again in a moment.")
+  throw new Error(t("Single sign-on is not available now. Try again in a moment."))
 }

@@ -13,13 +13,17 @@ import { Loading, Notice } from "../parts/page.tsx"
 import { Doorway } from "./doorway.tsx"
 import { CodeField, isSignedIn } from "./second-step.tsx"
 import { SignInForm } from "./sign-in-form.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const route = getRouteApi("/sign-in")
 
 const ssoSentences: Record<string, string> = {
-  expired: "The sign-in took too long. Start it again.",
-  refused: "The single sign-on provider refused the sign-in.",
-  unknown_user: "There is no user with this email address. Ask an owner of your organization to invite you.",
+  expired: t("The sign-in took too long. Start it again."),
+  refused: t("The single sign-on provider refused the sign-in."),
+  unknown_user: t(
+    "There is no user with this email address. Ask an owner of your organization to invite you.",
+  ),
 }
 
 export function SignIn(): ReactNode {
@@ -30,37 +34,45 @@ export function SignIn(): ReactNode {
   useHashLink("reset", setReset)
   if (reset !== null)
     return (
-      <Doorway title="Set a new password">
+      <Doorway title={t("Set a new password")}>
         <NewPasswordForm key={reset} link={reset} onDone={enter} onBack={() => setReset(null)} />
       </Doorway>
     )
   if (link !== null)
     return (
-      <Doorway title="One more step">
+      <Doorway title={t("One more step")}>
         <LinkCodeForm key={link} link={link} onDone={enter} />
       </Doorway>
     )
   if (trying)
     return (
-      <Doorway title="Signing you in">
-        <Loading what="your session" />
+      <Doorway title={t("Signing you in")}>
+        <Loading label={t("Loading your session")} />
       </Doorway>
     )
   return (
-    <Doorway title="Sign in to Umpire">
+    <Doorway title={t("Sign in to Umpire")}>
       {error ? (
         <Notice tone="warn">
-          {asSentence(error)} Sign in with your password, or get a new link on the server:{" "}
-          <Command>umpire keys first</Command> prints one for the first user,{" "}
-          <Command>umpire users link</Command> for any, and <Command>umpire users reset</Command> also removes
-          a lost password.
+          {asSentence(error)}{" "}
+          <T
+            text="Sign in with your password, or get a new link on the server: {first} prints one for the first user, {link} for any, and {reset} also removes a lost password."
+            first={<Command>umpire keys first</Command>}
+            link={<Command>umpire users link</Command>}
+            reset={<Command>umpire users reset</Command>}
+          />
         </Notice>
       ) : null}
-      {sso_error ? <Notice tone="bad">{ssoSentences[sso_error] ?? "Single sign-on failed."}</Notice> : null}
+      {sso_error ? (
+        <Notice tone="bad">{ssoSentences[sso_error] ?? t("Single sign-on failed.")}</Notice>
+      ) : null}
       <SignInForm onDone={enter} />
       <p className="text-soft text-xs">
-        First time here? The first start of <Command>umpire serve</Command> prints a link that signs you in
-        once; <Command>umpire keys first</Command> prints another.
+        <T
+          text="First time here? The first start of {serve} prints a link that signs you in once; {first} prints another."
+          serve={<Command>umpire serve</Command>}
+          first={<Command>umpire keys first</Command>}
+        />
       </p>
     </Doorway>
   )
@@ -118,7 +130,7 @@ function LinkCodeForm({ link, onDone }: { link: string; onDone: () => void }): R
       write={write}
       footer={
         <Button type="submit" kind="loud" busy={write.isPending}>
-          Sign in
+          {t("Sign in")}
         </Button>
       }
     >
@@ -152,26 +164,28 @@ function NewPasswordForm({
       footer={
         <>
           <Button type="submit" kind="loud" busy={write.isPending}>
-            Set password and sign in
+            {t("Set password and sign in")}
           </Button>
           <button
             type="button"
             className="text-soft hover:text-ink self-center text-xs underline"
             onClick={onBack}
           >
-            Back to sign in
+            {t("Back to sign in")}
           </button>
         </>
       }
     >
       <TextField
-        label="New password"
+        label={t("New password")}
         type="password"
         autoComplete="new-password"
         required
         autoFocus
         minLength={passwordCharactersMin}
-        hint={`At least ${passwordCharactersMin} characters. Your other sessions are signed out.`}
+        hint={t("At least {passwordCharactersMin} characters. Your other sessions are signed out.", {
+          passwordCharactersMin,
+        })}
         value={password}
         onChange={(event) => setPassword(event.target.value)}
       />

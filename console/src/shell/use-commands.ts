@@ -15,6 +15,7 @@ import {
 import { chooseTheme } from "../theme.ts"
 import type { Command } from "./commands.ts"
 import { type Place, placesFor } from "./places.ts"
+import { t } from "../i18n/translate.ts"
 
 /** As many as the API gives at once; more are found on their pages. */
 const listedMax = 200
@@ -57,7 +58,7 @@ export function useCommands(text: string, dialogs: Dialogs): readonly Command[] 
       ? [
           {
             id: `open ${typed}`,
-            name: `Open ${typed}`,
+            name: t("Open {typed}", { typed }),
             kind: "Request",
             icon: "search",
             run: () => openSequence(typed),
@@ -68,7 +69,7 @@ export function useCommands(text: string, dialogs: Dialogs): readonly Command[] 
       ? [
           {
             id: `requests ${typed}`,
-            name: `Requests with id ${typed}`,
+            name: t("Requests with id {typed}", { typed }),
             kind: "Request",
             icon: "inbox",
             run: () => go("/o/$orgId/requests", { range: "all", request_id: typed }),
@@ -91,7 +92,7 @@ function usePageCommands(go: Go, openReference: () => void): readonly Command[] 
     })),
     {
       id: "docs",
-      name: "API reference",
+      name: t("API reference"),
       kind: "Page",
       icon: "book",
       also: "docs openapi",
@@ -111,27 +112,32 @@ function useActions(go: Go, { createOrganization, showShortcuts }: Dialogs): rea
   const dark = document.documentElement.dataset["theme"] === "dark"
   const open = { open: "create" }
   return [
-    action("Create key", "key", () => go("/o/$orgId/keys", open), "new api secret token"),
+    action(t("Create key"), "key", () => go("/o/$orgId/keys", open), "new api secret token"),
     ...(owner
       ? [
-          action("Invite someone", "people", () => go("/o/$orgId/members", open), "new member user email"),
-          action("Add credit", "card", () => go("/o/$orgId/billing", open), "pay refill buy balance"),
-          action("Add identity provider", "badge", () => go("/o/$orgId/identity", open), "oidc x509 trust"),
+          action(t("Invite someone"), "people", () => go("/o/$orgId/members", open), "new member user email"),
+          action(t("Add credit"), "card", () => go("/o/$orgId/billing", open), "pay refill buy balance"),
+          action(
+            t("Add identity provider"),
+            "badge",
+            () => go("/o/$orgId/identity", open),
+            "oidc x509 trust",
+          ),
         ]
       : []),
-    action("New batch", "stack", () => go("/o/$orgId/batches/new"), "table csv upload rows label"),
-    action("New question set", "cards", () => go("/o/$orgId/sets", open), "create questions"),
-    action("Create organization", "plus", createOrganization, "new company team"),
-    action("Keyboard shortcuts", "list", showShortcuts, "keys help"),
-    action("Set password", "gear", () => go("/o/$orgId/settings"), "change"),
+    action(t("New batch"), "stack", () => go("/o/$orgId/batches/new"), "table csv upload rows label"),
+    action(t("New question set"), "cards", () => go("/o/$orgId/sets", open), "create questions"),
+    action(t("Create organization"), "plus", createOrganization, "new company team"),
+    action(t("Keyboard shortcuts"), "list", showShortcuts, "keys help"),
+    action(t("Set password"), "gear", () => go("/o/$orgId/settings"), "change"),
     action(
-      dark ? "Switch to light" : "Switch to dark",
+      dark ? t("Switch to light") : t("Switch to dark"),
       dark ? "sun" : "moon",
       () => chooseTheme(dark ? "light" : "dark"),
       "theme appearance",
     ),
     action(
-      "Sign out",
+      t("Sign out"),
       "out",
       () => void signOut(queries).then(() => navigate({ to: "/sign-in" })),
       "log leave",

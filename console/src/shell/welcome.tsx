@@ -10,6 +10,8 @@ import { Form } from "../parts/form.tsx"
 import { Loading } from "../parts/page.tsx"
 import { sessionQuery, skipSetup } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t } from "../i18n/translate.ts"
 
 const route = getRouteApi("/welcome")
 
@@ -23,17 +25,18 @@ export function Welcome(): ReactNode {
     skipSetup()
     proceed()
   }
-  if (!session) return <Loading what="your account" />
+  if (!session) return <Loading label={t("Loading your account")} />
   const { email_changeable, user } = session
   return (
-    <Doorway title="Welcome to Umpire">
+    <Doorway title={t("Welcome to Umpire")}>
       <p className="text-soft text-sm">
-        You signed in with a one-time link. Choose how you sign in from now on; sessions end after 12 idle
-        hours.
+        {t(
+          "You signed in with a one-time link. Choose how you sign in from now on; sessions end after 12 idle hours.",
+        )}
       </p>
       <SetUpForm placeholder={email_changeable ? user.email : null} email={user.email} onDone={proceed} />
       <button type="button" className="text-soft hover:text-ink self-center text-xs underline" onClick={skip}>
-        Skip for now
+        {t("Skip for now")}
       </button>
     </Doorway>
   )
@@ -75,40 +78,40 @@ function SetUpForm({
       write={write}
       footer={
         <Button type="submit" kind="loud" busy={write.isPending}>
-          Save and continue
+          {t("Save and continue")}
         </Button>
       }
     >
       {placeholder === null ? (
         <p className="text-sm">
-          You sign in as <strong>{current}</strong>.
+          <T text="You sign in as {current}." current={<strong>{current}</strong>} />
         </p>
       ) : (
         <TextField
-          label="Email"
+          label={t("Email")}
           type="email"
           autoComplete="username"
           autoFocus
           placeholder="you@example.com"
-          hint={`You sign in with it. Left empty, it stays ${placeholder}.`}
+          hint={t("You sign in with it. Left empty, it stays {placeholder}.", { placeholder })}
           value={email}
           onChange={(event) => setEmail(event.target.value)}
         />
       )}
       <TextField
-        label="Your name (optional)"
+        label={t("Your name (optional)")}
         autoComplete="name"
         maxLength={200}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
       <TextField
-        label="Password"
+        label={t("Password")}
         type="password"
         autoComplete="new-password"
         required
         minLength={passwordCharactersMin}
-        hint={`At least ${passwordCharactersMin} characters.`}
+        hint={t("At least {passwordCharactersMin} characters.", { passwordCharactersMin })}
         value={password}
         onChange={(event) => setPassword(event.target.value)}
       />

@@ -11,6 +11,7 @@ import { KeyButton } from "../sets/review-card.tsx"
 import { type KeyedItem, type ReviewAction, keyOfOption } from "../sets/review-keys.ts"
 import { useReviewKeys } from "../sets/use-review-keys.ts"
 import type { StartDraft, StartRow } from "./start-draft.ts"
+import { t } from "../i18n/translate.ts"
 
 type LabellingDraft = Pick<StartDraft, "labels" | "decided">
 
@@ -32,30 +33,30 @@ export function LabelRows({
   useReviewKeys(current && item, act)
   return (
     <Panel
-      title="3. Labels"
+      title={t("3. Labels")}
       actions={
         <span role="status" className="number text-soft text-xs">
-          {count(labelled)} of {count(rows.length)} labelled
+          {t("{labelled} of {rows} labelled", { labelled: count(labelled), rows: count(rows.length) })}
         </span>
       }
     >
       <div className="flex flex-col gap-4">
-        <ProgressBar label="Labelled rows" value={labelled} max={rows.length} />
+        <ProgressBar label={t("Labelled rows")} value={labelled} max={rows.length} />
         {current ? (
-          <article aria-label="Row to label" className="flex flex-col gap-3">
+          <article aria-label={t("Row to label")} className="flex flex-col gap-3">
             <p className="text-base font-medium wrap-anywhere" dir="auto">
               {question.instructions}
             </p>
             <div
               role="region"
-              aria-label="Text to label"
+              aria-label={t("Text to label")}
               tabIndex={0}
               className="bg-sunken max-h-72 overflow-auto rounded-lg p-3 text-sm leading-relaxed whitespace-pre-wrap wrap-anywhere"
               dir="auto"
             >
               {current.text}
             </div>
-            <div role="group" aria-label="The right answer" className="flex flex-wrap gap-2">
+            <div role="group" aria-label={t("The right answer")} className="flex flex-wrap gap-2">
               {item.options.map(({ value }, index) => (
                 <KeyButton
                   key={String(value)}
@@ -69,26 +70,26 @@ export function LabelRows({
             </div>
           </article>
         ) : (
-          <p className="text-sm">Every row is labelled or skipped.</p>
+          <p className="text-sm">{t("Every row is labelled or skipped.")}</p>
         )}
         <div className="border-line flex flex-wrap gap-2 border-t pt-3">
           <KeyButton letter="s" disabled={!current} onClick={() => act({ kind: "skip" })}>
-            Skip
+            {t("Skip")}
           </KeyButton>
           <KeyButton letter="u" disabled={draft.decided.length === 0} onClick={() => act({ kind: "undo" })}>
-            Undo
+            {t("Undo")}
           </KeyButton>
         </div>
         <details>
-          <summary className="text-soft cursor-pointer text-sm">All rows with their labels</summary>
+          <summary className="text-soft cursor-pointer text-sm">{t("All rows with their labels")}</summary>
           <div className="mt-2">
             <Table
-              label="Rows"
+              label={t("Rows")}
               rows={rows}
               rowKey={({ text }) => text}
               columns={[
                 {
-                  name: "Text",
+                  name: t("Text"),
                   long: true,
                   cell: ({ text }) => (
                     <span dir="auto" className="line-clamp-2">
@@ -97,10 +98,10 @@ export function LabelRows({
                   ),
                 },
                 {
-                  name: "Label",
+                  name: t("Label"),
                   cell: ({ text, label }) => (
                     <LabelSelect
-                      label={`Label of “${text.slice(0, 80)}”`}
+                      label={t("Label of “{value}”", { value: text.slice(0, 80) })}
                       asked={question}
                       value={label}
                       onChange={(value) => onChange({ labels: { ...draft.labels, [text]: value } })}

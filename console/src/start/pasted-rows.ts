@@ -1,6 +1,7 @@
 /** Rows of what somebody pastes: a table with a header, cells copied out of a spreadsheet, JSON lines, or a text on each line. */
 import { separatorOf } from "../../../src/base/table-text.ts"
 import { type Rows, csvRecords, readRows } from "../tables/rows.ts"
+import { t } from "../i18n/translate.ts"
 
 const columnNameCharactersMax = 40
 const plainName = "text"
@@ -15,7 +16,9 @@ export function pastedRows(text: string): Rows {
   if (!cells) return plainRows(pasted)
   const [first = [], ...others] = cells
   const header = first.every(isColumnName) && new Set(first).size === first.length
-  const columns = header ? first.map((name) => name.trim()) : first.map((_, at) => `column ${at + 1}`)
+  const columns = header
+    ? first.map((name) => name.trim())
+    : first.map((_, at) => t("column {at}", { at: at + 1 }))
   const rows = (header ? others : cells).map((row) =>
     Object.fromEntries(columns.map((name, at) => [name, row[at] ?? ""])),
   )

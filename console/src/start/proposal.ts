@@ -5,6 +5,7 @@ import { isYesWord } from "../evaluate/plan.ts"
 import type { QuestionType } from "../playground/draft.ts"
 import type { LabelValue } from "../sets/labels.ts"
 import type { Row, Rows } from "../tables/rows.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface Proposal {
   readonly text: string
@@ -102,7 +103,9 @@ const usualLevels = (type: QuestionType): string[] => (type === "score" ? ["low"
 function instructionsFor(type: QuestionType, column: string): string {
   if (column === "" || /^column \d+$|label|gold|answer|expected|target/i.test(column)) return ""
   const name = column.replaceAll(/[_-]+/g, " ").trim()
-  return type === "predicate" ? `Does “${name}” apply to this text?` : `What is the ${name} of this text?`
+  return type === "predicate"
+    ? t("Does “{name}” apply to this text?", { name })
+    : t("What is the {name} of this text?", { name })
 }
 
 /** Null while something is missing. */

@@ -7,12 +7,13 @@ import { typeNames } from "../playground/question-card.tsx"
 import { RowPreview } from "../tables/row-preview.tsx"
 import type { Rows } from "../tables/rows.ts"
 import type { Changes, Proposal } from "./proposal.ts"
+import { t } from "../i18n/translate.ts"
 
 const kinds = questionTypes.map((value) => ({ value, label: typeNames[value] }))
 const placeholders = {
-  predicate: "Does the customer ask for money back?",
-  choice: "Which team should handle this message?",
-  score: "How urgent is this message?",
+  predicate: t("Does the customer ask for money back?"),
+  choice: t("Which team should handle this message?"),
+  score: t("How urgent is this message?"),
 } as const
 
 export function QuestionForm({
@@ -32,21 +33,21 @@ export function QuestionForm({
   const { text, label, type, instructions, values } = proposal
   const columns = table.columns.map((value) => ({ value, label: value }))
   return (
-    <Panel title="2. What do you want to know?">
+    <Panel title={t("2. What do you want to know?")}>
       <div className="flex flex-col gap-4">
         {table.columns.length > 1 ? (
           <>
             <div className="grid gap-3 sm:grid-cols-2">
               <SelectField
-                label="Column with the text"
+                label={t("Column with the text")}
                 value={text}
                 options={columns}
                 onChange={(event) => onChange({ text: event.target.value })}
               />
               <SelectField
-                label="Column with the labels"
+                label={t("Column with the labels")}
                 value={label}
-                options={[{ value: "", label: "none: I label the rows here" }, ...columns]}
+                options={[{ value: "", label: t("none: I label the rows here") }, ...columns]}
                 onChange={(event) => {
                   onOptions(null)
                   onChange({ label: event.target.value })
@@ -57,9 +58,9 @@ export function QuestionForm({
           </>
         ) : null}
         <div className="flex flex-col gap-1">
-          <span className="label">Kind of answer</span>
+          <span className="label">{t("Kind of answer")}</span>
           <Segments
-            label="Kind of answer"
+            label={t("Kind of answer")}
             value={type}
             options={kinds}
             onChange={(next) => {
@@ -69,12 +70,12 @@ export function QuestionForm({
           />
         </div>
         <TextField
-          label="Question"
+          label={t("Question")}
           dir="auto"
           autoComplete="off"
           maxLength={1000}
           placeholder={placeholders[type]}
-          hint="Asked about every text. Press Enter, then label with the keys."
+          hint={t("Asked about every text. Press Enter, then label with the keys.")}
           value={instructions}
           onChange={(event) => onChange({ instructions: event.target.value })}
           onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
@@ -82,7 +83,9 @@ export function QuestionForm({
         {type === "predicate" ? null : (
           <AreaField
             label={
-              type === "choice" ? "Answers to pick from, one a line" : "Levels from low to high, one a line"
+              type === "choice"
+                ? t("Answers to pick from, one a line")
+                : t("Levels from low to high, one a line")
             }
             rows={Math.min(8, Math.max(3, values.length))}
             dir="auto"

@@ -6,6 +6,7 @@ import type { Rows } from "../tables/rows.ts"
 import { useHeld } from "../tables/use-held.ts"
 import { pastedRows } from "./pasted-rows.ts"
 import { type Changes, type Proposal, givenLabel, propose, questionOf } from "./proposal.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface StartDraft {
   readonly source: string
@@ -60,7 +61,7 @@ export function takenOf({
   try {
     const table = pastedRows(source)
     if (table.rows.length === 0)
-      return { problem: "There are no rows. Paste some texts, each on a line of its own." }
+      return { problem: t("There are no rows. Paste some texts, each on a line of its own.") }
     const values = options === null ? {} : { values: linesOf(options) }
     const proposal = propose(table, { ...changes, ...values })
     return { table, proposal, question: questionOf(proposal) }

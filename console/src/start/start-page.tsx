@@ -5,7 +5,7 @@ import { type ReactNode, useMemo, useState } from "react"
 import { Button } from "../parts/button.tsx"
 import { AreaField } from "../parts/field.tsx"
 import { FileDrop } from "../parts/file-drop.tsx"
-import { count, plural } from "../parts/format.ts"
+import { count } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { sentenceOf } from "../api.ts"
 import { useOrganization } from "../session.ts"
@@ -17,6 +17,8 @@ import { sampleQuestion, sampleSource } from "./sample.ts"
 import { rowsOf, sourceCharactersMax, startRowsMax, takenOf, useStartDraft } from "./start-draft.ts"
 import { TaughtRows } from "./taught-rows.tsx"
 import { TeachRows } from "./teach-rows.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 const route = getRouteApi("/o/$orgId/start")
 
@@ -24,8 +26,10 @@ export function StartPage(): ReactNode {
   const { set } = route.useSearch()
   return (
     <Page
-      title="Quick start"
-      about="Ten of your own texts are enough to begin: say what you want to know, label them, teach the model, and see what that changed. It takes about five minutes."
+      title={t("Quick start")}
+      about={t(
+        "Ten of your own texts are enough to begin: say what you want to know, label them, teach the model, and see what that changed. It takes about five minutes.",
+      )}
     >
       {set === undefined ? <Prepare /> : <Outcome name={set} />}
     </Page>
@@ -39,12 +43,12 @@ function Outcome({ name }: { name: string }): ReactNode {
   const query = useQuery(setQuery(orgId, name))
   return (
     <>
-      <Loaded query={query} what="the question set">
+      <Loaded query={query} label={t("Loading the question set")}>
         {(set) => <TaughtRows key={set.id} set={set} at={{ org_id: orgId, set_id: set.id }} />}
       </Loaded>
       <div className="flex flex-wrap gap-2">
         <Button onClick={() => void navigate({ to: "/o/$orgId/start", params: { orgId }, search: {} })}>
-          Back to the rows
+          {t("Back to the rows")}
         </Button>
         <Button
           kind="bare"
@@ -53,7 +57,7 @@ function Outcome({ name }: { name: string }): ReactNode {
             void navigate({ to: "/o/$orgId/start", params: { orgId }, search: {} })
           }}
         >
-          Start with other rows
+          {t("Start with other rows")}
         </Button>
       </div>
     </>
@@ -77,17 +81,22 @@ function Prepare(): ReactNode {
         action={
           <span className="flex flex-wrap gap-1">
             <Button small onClick={() => change({ isTaken: false })}>
-              Change the rows
+              {t("Change the rows")}
             </Button>
             <Button small kind="bare" onClick={clear}>
-              Start over
+              {t("Start over")}
             </Button>
           </span>
         }
       >
-        {plural(rows.length, "row")} with a text.
+        {tn(rows.length, "{count} row with a text.", "{count} rows with a text.")}
         {unused > 0
-          ? ` ${count(unused)} more are left out: this page takes ${startRowsMax}, the Examples of a set take the rest.`
+          ? ` ${tn(
+              unused,
+              "{count} more are left out: this page takes {startRowsMax}, the Examples of a set take the rest.",
+              "{count} more are left out: this page takes {startRowsMax}, the Examples of a set take the rest.",
+              { startRowsMax },
+            )}`
           : ""}
       </Notice>
       <QuestionForm
@@ -125,18 +134,24 @@ function Source({ problem }: { problem: string | null }): ReactNode {
   }
   const tooLong = draft.source.length > sourceCharactersMax
   return (
-    <Panel title="1. Your rows">
+    <Panel title={t("1. Your rows")}>
       <div className="flex flex-col gap-3">
         <AreaField
-          label="Rows"
+          label={t("Rows")}
           rows={9}
           dir="auto"
-          placeholder={
-            "Paste a text on each line, or a table with a header:\n\nmessage, team\nMy parcel never came, parcels\nYou charged me twice, billing"
-          }
-          hint="A column of labels is used where there is one; the rest you label here. Nothing leaves this server."
+          placeholder={t(
+            "Paste a text on each line, or a table with a header:\n\nmessage, team\nMy parcel never came, parcels\nYou charged me twice, billing",
+          )}
+          hint={t(
+            "A column of labels is used where there is one; the rest you label here. Nothing leaves this server.",
+          )}
           error={
-            tooLong ? `This page takes ${count(sourceCharactersMax)} characters. Paste fewer rows.` : problem
+            tooLong
+              ? t("This page takes {sourceCharactersMax} characters. Paste fewer rows.", {
+                  sourceCharactersMax: count(sourceCharactersMax),
+                })
+              : problem
           }
           value={draft.source}
           onChange={(event) => change({ source: event.target.value, isTaken: false })}
@@ -154,15 +169,15 @@ function Source({ problem }: { problem: string | null }): ReactNode {
             disabled={draft.source.trim() === "" || tooLong}
             onClick={() => change({ isTaken: true })}
           >
-            Use these rows
+            {t("Use these rows")}
           </Button>
-          <Button onClick={() => take(sampleSource, sampleQuestion)}>Use sample rows</Button>
+          <Button onClick={() => take(sampleSource, sampleQuestion)}>{t("Use sample rows")}</Button>
         </div>
         <FileDrop
           name={null}
           disabled={false}
-          prompt="Or drop a CSV, TSV, JSONL or text file."
-          label="File with rows"
+          prompt={t("Or drop a CSV, TSV, JSONL or text file.")}
+          label={t("File with rows")}
           bytesMax={1024 * 1024}
           onFile={(_, bytes) => {
             try {
@@ -175,11 +190,14 @@ function Source({ problem }: { problem: string | null }): ReactNode {
         />
         {unreadable ? <Notice tone="bad">{unreadable}</Notice> : null}
         <p className="text-soft text-xs">
-          Have a question set already?{" "}
-          <Link to="/o/$orgId/sets" params={{ orgId }} search={{}} className="underline">
-            Question sets
-          </Link>{" "}
-          take rows under Examples.
+          <T
+            text="Have a question set already? <a>Question sets</a> take rows under Examples."
+            a={(children) => (
+              <Link to="/o/$orgId/sets" params={{ orgId }} search={{}} className="underline">
+                {children}
+              </Link>
+            )}
+          />
         </p>
       </div>
     </Panel>

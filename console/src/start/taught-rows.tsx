@@ -6,7 +6,7 @@ import type { Artefact, CompareResult } from "../../../src/contract/question-set
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { ErrorNotice } from "../parts/error-notice.tsx"
-import { count, percent, plural, probability } from "../parts/format.ts"
+import { count, percent, probability } from "../parts/format.ts"
 import { Loaded, Notice, Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { JobProgress, isUnderWay, useNewestJob } from "../sets/job.tsx"
@@ -15,6 +15,8 @@ import { type SetAddress, examplesKey, jobsKey, setsKey } from "../sets/set-quer
 import { TabLink } from "../sets/tab-link.tsx"
 import { TaughtQuestion, artefactQuery } from "../sets/taught-question.tsx"
 import { Ended } from "../sets/teach-tab.tsx"
+import { T } from "../i18n/sentence.tsx"
+import { t, tn } from "../i18n/translate.ts"
 
 export function TaughtRows({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   const queries = useQueryClient()
@@ -29,12 +31,12 @@ export function TaughtRows({ set, at }: { set: QuestionSet; at: SetAddress }): R
   const asked = set.questions[0]
   const hash = asked?.artefact ?? null
   return (
-    <Loaded query={newest} what="the teaching">
+    <Loaded query={newest} label={t("Loading the teaching")}>
       {() => (
         <>
-          <Panel title={`Teaching ${set.name}`}>
+          <Panel title={t("Teaching {name}", { name: set.name })}>
             <div className="flex flex-col gap-3">
-              {job ? <JobProgress at={at} job={job} doing="Asking the model about your rows" /> : null}
+              {job ? <JobProgress at={at} job={job} doing={t("Asking the model about your rows")} /> : null}
               {result ? <Ended set={set} at={at} result={result} /> : null}
               {hash && result ? <HowMuch at={at} hash={hash} /> : null}
               {result?.version ? <NextSteps set={set} /> : null}
@@ -66,30 +68,43 @@ function howMuch({
   const { before, after } = held_out ?? cross_validated
   const judged = held_out ? rows.held_out : rows.train
   const right = (share: number): string => count(Math.round(share * judged))
-  const said = `Of ${plural(judged, "row")}, each judged without having been learned from, ${right(before.accuracy.value)} were right before and ${right(after.accuracy.value)} are right after.`
+  const said = tn(
+    judged,
+    "Of {count} row, each judged without having been learned from, {before} were right before and {after} are right after.",
+    "Of {count} rows, each judged without having been learned from, {before} were right before and {after} are right after.",
+    { before: right(before.accuracy.value), after: right(after.accuracy.value) },
+  )
   const { low, high } = after.accuracy
   const isApart = low > before.accuracy.high || high < before.accuracy.low
   return isApart
-    ? `${said} That is more than chance.`
-    : `${said} On so few rows that can be chance: on texts like these expect ${percent(low)} to ${percent(high)}.`
+    ? `${said} ${t("That is more than chance.")}`
+    : `${said} ${t("On so few rows that can be chance: on texts like these expect {low} to {high}.", {
+        low: percent(low),
+        high: percent(high),
+      })}`
 }
 
 function NextSteps({ set }: { set: QuestionSet }): ReactNode {
   return (
     <p className="text-soft text-sm">
-      Next:{" "}
-      <TabLink set={set} tab="try">
-        try it on another text
-      </TabLink>
-      ,{" "}
-      <TabLink set={set} tab="examples">
-        add more labelled rows
-      </TabLink>{" "}
-      and teach it again, or{" "}
-      <TabLink set={set} tab="use">
-        call it from a program
-      </TabLink>
-      .
+      <T
+        text="Next: <tabLink>try it on another text</tabLink>, <tabLink2>add more labelled rows</tabLink2> and teach it again, or <tabLink3>call it from a program</tabLink3>."
+        tabLink={(children) => (
+          <TabLink set={set} tab="try">
+            {children}
+          </TabLink>
+        )}
+        tabLink2={(children) => (
+          <TabLink set={set} tab="examples">
+            {children}
+          </TabLink>
+        )}
+        tabLink3={(children) => (
+          <TabLink set={set} tab="use">
+            {children}
+          </TabLink>
+        )}
+      />
     </p>
   )
 }
@@ -116,10 +131,10 @@ function Changed({ at, asked, version }: { at: SetAddress; asked: SetQuestion; v
     mutate(undefined)
   }, [isMissing, mutate, version])
   return (
-    <Panel title="Which answers changed">
+    <Panel title={t("Which answers changed")}>
       <div className="flex flex-col gap-3">
         <ErrorNotice error={error} />
-        {job ? <JobProgress at={at} job={job} doing="Asking before and after" /> : null}
+        {job ? <JobProgress at={at} job={job} doing={t("Asking before and after")} /> : null}
         {job?.result?.to === version ? <Flips at={at} asked={asked} result={job.result} /> : null}
       </div>
     </Panel>
@@ -148,25 +163,28 @@ function Flips({
     <span className="number whitespace-nowrap">
       {labelName(asked, value)}{" "}
       <span className="text-soft text-xs">
-        {probability(confidence)}
-        {isSame(asked, value, labelOf(id)) ? ", right" : ", wrong"}
+        {probability(confidence)}, {isSame(asked, value, labelOf(id)) ? t("right") : t("wrong")}
       </span>
     </span>
   )
   return (
     <>
       <p className="text-soft number text-sm">
-        {plural(result.flips.length, "answer")} of {count(result.texts)} changed. These are the rows that it
-        learned from, so that being right on them proves little; the figures above judge each row without it.
+        {tn(
+          result.flips.length,
+          "{count} answer of {texts} changed. These are the rows that it learned from, so that being right on them proves little; the figures above judge each row without it.",
+          "{count} answers of {texts} changed. These are the rows that it learned from, so that being right on them proves little; the figures above judge each row without it.",
+          { texts: count(result.texts) },
+        )}
       </p>
       {result.flips.length > 0 ? (
         <Table
-          label="Answers that changed"
+          label={t("Answers that changed")}
           rows={result.flips}
           rowKey={({ id }) => id}
           columns={[
             {
-              name: "Text",
+              name: t("Text"),
               long: true,
               cell: ({ id }) => (
                 <span dir="auto" className="line-clamp-2 max-w-xl">
@@ -174,13 +192,13 @@ function Flips({
                 </span>
               ),
             },
-            { name: "Your label", cell: ({ id }) => nameOf(asked, labelOf(id)) },
-            { name: "Before", cell: (flip) => answer(flip.id, flip.before, flip.confidence_before) },
-            { name: "After", cell: (flip) => answer(flip.id, flip.after, flip.confidence_after) },
+            { name: t("Your label"), cell: ({ id }) => nameOf(asked, labelOf(id)) },
+            { name: t("Before"), cell: (flip) => answer(flip.id, flip.before, flip.confidence_before) },
+            { name: t("After"), cell: (flip) => answer(flip.id, flip.after, flip.confidence_after) },
           ]}
         />
       ) : (
-        <Notice tone="plain">The model answers these rows as before, only more or less sure.</Notice>
+        <Notice tone="plain">{t("The model answers these rows as before, only more or less sure.")}</Notice>
       )}
     </>
   )

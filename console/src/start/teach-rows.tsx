@@ -7,17 +7,17 @@ import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
-import { plural } from "../parts/format.ts"
 import { Panel } from "../parts/page.tsx"
 import { firstModel } from "../playground/models.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { asQuestionName } from "../sets/set-draft.ts"
 import { setsKey } from "../sets/set-query.ts"
 import type { StartDraft, StartRow } from "./start-draft.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const targets = ["0.8", "0.9", "0.95"].map((value) => ({
   value,
-  label: `${Math.round(Number(value) * 100)}% of its answers are right`,
+  label: t("{round}% of its answers are right", { round: Math.round(Number(value) * 100) }),
 }))
 /** Fewer cannot be split into what is learnt from and what is measured on. */
 const labelsMin = 4
@@ -56,12 +56,12 @@ export function TeachRows({
     },
   )
   return (
-    <Panel title="4. Teach">
+    <Panel title={t("4. Teach")}>
       <div className="flex flex-col gap-3">
         <div className="flex flex-wrap items-end gap-3">
           <div className="w-64 max-w-full">
             <SelectField
-              label="What you would like to be promised"
+              label={t("What you would like to be promised")}
               value={target}
               options={targets}
               onChange={(event) => setTarget(event.target.value)}
@@ -74,12 +74,15 @@ export function TeachRows({
             busy={start.isPending}
             onClick={() => start.mutate(undefined)}
           >
-            Teach from {plural(labelled.length, "label")}
+            {tn(labelled.length, "Teach from {count} label", "Teach from {count} labels")}
           </Button>
         </div>
         <p className="text-soft text-xs">
           {missing ??
-            `${model} is asked about each labelled row: once to learn from it, and twice to compare before and after. Each is charged as a request.`}
+            t(
+              "{model} is asked about each labelled row: once to learn from it, and twice to compare before and after. Each is charged as a request.",
+              { model },
+            )}
         </p>
         <ErrorNotice error={start.error} />
       </div>
@@ -93,9 +96,9 @@ interface Labelled {
 }
 
 function whatIsMissing(labelled: readonly Labelled[]): string | null {
-  if (labelled.length < labelsMin) return `Label at least ${labelsMin} rows; ten show more.`
+  if (labelled.length < labelsMin) return t("Label at least {labelsMin} rows; ten show more.", { labelsMin })
   return new Set(labelled.map(({ label }) => label)).size < 2
-    ? "All labels are the same: label rows with another answer too."
+    ? t("All labels are the same: label rows with another answer too.")
     : null
 }
 
@@ -121,7 +124,10 @@ async function teachRows({
   try {
     const rows = labelled.map(({ text, label }) => ({ input: text, labels: { [asked.name]: label } }))
     const { refused } = await api.addQuestionSetExamples({ params, body: { rows, replace: true } })
-    if (refused[0]) throw new Error(`Row ${refused[0].row} cannot be used: ${refused[0].reason}`)
+    if (refused[0])
+      throw new Error(
+        t("Row {row} cannot be used: {reason}", { row: refused[0].row, reason: refused[0].reason }),
+      )
     await api.teachQuestionSet({ params, body: { target_accuracy: target } })
   } catch (error) {
     if (setId === null) await api.deleteQuestionSet({ params })
@@ -136,7 +142,7 @@ const readSet = async (org_id: string, set_id: string) =>
 async function createSet(org_id: string, model: string, asked: DecisionQuestion & { readonly name: string }) {
   const body = {
     name: await freeName(org_id),
-    description: "Made by Quick start.",
+    description: t("Made by Quick start."),
     model,
     questions: [asked],
   }

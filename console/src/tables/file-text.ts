@@ -1,6 +1,7 @@
 /** The text of a file, or where and why it is none. */
 
-import { decodeTable, excelWords } from "../../../src/base/table-text.ts"
+import { decodeTable } from "../../../src/base/table-text.ts"
+import { t } from "../i18n/translate.ts"
 
 /** Its sentence is for the user who chose the file. */
 export class UnreadableFile extends Error {
@@ -19,29 +20,48 @@ const beginsWith = (bytes: Uint8Array, head: readonly number[]): boolean =>
 /** Without a byte order mark. Throws UnreadableFile, with line and character, for what is neither UTF-8 nor Latin-1. */
 export function fileText(bytes: Uint8Array): string {
   if (beginsWith(bytes, archive))
-    throw new UnreadableFile(`This is an archive, such as an Excel workbook. ${excelWords}`)
+    throw new UnreadableFile(
+      t(
+        "This is an archive, such as an Excel workbook. Save the sheet as CSV: in Excel, File, Save As, “CSV UTF-8”.",
+      ),
+    )
   if (beginsWith(bytes, littleEndian) || beginsWith(bytes, bigEndian))
-    throw new UnreadableFile("Line 1, character 1: the file is UTF-16. Save it as UTF-8.")
+    throw new UnreadableFile(t("Line 1, character 1: the file is UTF-16. Save it as UTF-8."))
   const zero = bytes.indexOf(0)
   if (zero >= 0)
-    throw new UnreadableFile(`${placeOf(bytes, zero)}: the byte 0. This is not text but a binary file.`)
+    throw new UnreadableFile(
+      t(
+        "Line {line}, character {character}: the byte 0. This is not text but a binary file.",
+        placeOf(bytes, zero),
+      ),
+    )
   const text = decodeTable(bytes)
   if (text === null)
-    throw new UnreadableFile(`${firstInvalid(bytes)}: this is not UTF-8. Save the file as UTF-8.`)
+    throw new UnreadableFile(
+      t(
+        "Line {line}, character {character}: this is not UTF-8. Save the file as UTF-8.",
+        firstInvalid(bytes),
+      ),
+    )
   return text
 }
 
-function placeOf(bytes: Uint8Array, at: number): string {
+function placeOf(bytes: Uint8Array, at: number): FilePlace {
   const start = bytes.lastIndexOf(newline, at) + 1
   let line = 1
   for (let end = bytes.indexOf(newline); end >= 0 && end < at; end = bytes.indexOf(newline, end + 1)) line++
   return place(line, Array.from(new TextDecoder().decode(bytes.subarray(start, at))).length + 1)
 }
 
-const place = (line: number, character: number): string => `Line ${line}, character ${character}`
+interface FilePlace {
+  readonly line: number
+  readonly character: number
+}
+
+const place = (line: number, character: number): FilePlace => ({ line, character })
 
 /** No character of several bytes has a line break in it, so that lines are read one by one. */
-function firstInvalid(bytes: Uint8Array): string {
+function firstInvalid(bytes: Uint8Array): FilePlace {
   const strict = new TextDecoder("utf-8", { fatal: true })
   for (let line = 1, start = 0; start < bytes.length; line++) {
     const found = bytes.indexOf(newline, start)

@@ -1,8 +1,8 @@
 /** The first rows of a table, with the chosen columns first and marked. */
 import type { ReactNode } from "react"
-import { plural } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import type { Rows } from "./rows.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const rowsShownMax = 5
 const columnsShownMax = 8
@@ -21,7 +21,7 @@ export function RowPreview({
     <figure className="flex min-w-0 flex-col gap-1.5">
       <div
         role="group"
-        aria-label="Preview"
+        aria-label={t("Preview")}
         tabIndex={0}
         className="border-line overflow-x-auto rounded-lg border"
       >
@@ -29,10 +29,10 @@ export function RowPreview({
           <thead>
             <tr className="bg-sunken">
               {shown.map((name) => (
-                <th key={name} scope="col" className="px-3 py-2 text-left font-medium whitespace-nowrap">
+                <th key={name} scope="col" className="px-3 py-2 text-start font-medium whitespace-nowrap">
                   {name}
                   {chosen[name] ? (
-                    <span className="ml-1.5">
+                    <span className="ms-1.5">
                       <Badge tone="good">{chosen[name]}</Badge>
                     </span>
                   ) : null}
@@ -55,9 +55,16 @@ export function RowPreview({
       </div>
       <figcaption className="text-soft text-xs">
         {rows.length > rowsShownMax
-          ? `The first ${rowsShownMax} of ${plural(rows.length, "row")}`
-          : plural(rows.length, "row")}
-        {columns.length > shown.length ? `; ${plural(columns.length - shown.length, "more column")}` : ""}
+          ? tn(
+              rows.length,
+              "The first {rowsShownMax} of {count} row",
+              "The first {rowsShownMax} of {count} rows",
+              { rowsShownMax },
+            )
+          : tn(rows.length, "{count} row", "{count} rows")}
+        {columns.length > shown.length
+          ? `; ${tn(columns.length - shown.length, "{count} more column", "{count} more columns")}`
+          : ""}
       </figcaption>
     </figure>
   )

@@ -2,6 +2,7 @@
 import { CsvError, parse } from "csv-parse/browser/esm/sync"
 import { csvOptions } from "../../../src/base/table-text.ts"
 import { UnreadableFile, fileText } from "./file-text.ts"
+import { t } from "../i18n/translate.ts"
 
 export interface Rows {
   readonly columns: readonly string[]
@@ -19,10 +20,13 @@ export function readRows(bytes: Uint8Array, fileName: string): Rows {
   const text = fileText(bytes)
   const isJson = /\.(?:jsonl|ndjson)$/i.test(fileName) || /^\s*\{/.test(text)
   const found = isJson ? readJsonLines(text) : readCsv(text)
-  if (found.rows.length === 0) throw new UnreadableFile("The file has no rows.")
+  if (found.rows.length === 0) throw new UnreadableFile(t("The file has no rows."))
   if (found.rows.length > rowsMax)
     throw new UnreadableFile(
-      `The file has ${found.rows.length} rows; this page takes ${rowsMax}. For more, use the command line: umpire label, umpire eval.`,
+      t(
+        "The file has {rows} rows; this page takes {rowsMax}. For more, use the command line: umpire label, umpire eval.",
+        { rows: found.rows.length, rowsMax },
+      ),
     )
   return found
 }
@@ -43,10 +47,15 @@ function parseLine(line: string, number: number): Row {
   try {
     value = JSON.parse(line)
   } catch (error) {
-    throw new UnreadableFile(`Line ${number}${characterOf(error, line)}: this is not JSON.`)
+    throw new UnreadableFile(
+      t("Line {number}, character {character}: this is not JSON.", {
+        number,
+        character: characterOf(error, line),
+      }),
+    )
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new UnreadableFile(`Line ${number}, character 1: this is not a JSON object.`)
+    throw new UnreadableFile(t("Line {number}, character 1: this is not a JSON object.", { number }))
   return Object.fromEntries(
     Object.entries(value).map(([name, cell]) => [
       name,
@@ -56,20 +65,21 @@ function parseLine(line: string, number: number): Row {
 }
 
 /** Browsers name the place in their own words; a line that breaks off is wrong at its end. */
-function characterOf(error: unknown, line: string): string {
+function characterOf(error: unknown, line: string): number {
   const message = error instanceof Error ? error.message : ""
   const position = /position (\d+)/.exec(message)?.[1]
   const column = /column (\d+)/.exec(message)?.[1]
-  const character = position ? Number(position) + 1 : column ? Number(column) : line.trimEnd().length + 1
-  return `, character ${character}`
+  return position ? Number(position) + 1 : column ? Number(column) : line.trimEnd().length + 1
 }
 
 function readCsv(text: string): Rows {
   const [header = [], ...lines] = csvRecords(text)
-  const columns = header.map((name, index) => name.trim() || `column ${index + 1}`)
+  const columns = header.map((name, index) => name.trim() || t("column {index}", { index: index + 1 }))
   for (const [at, name] of columns.entries())
     if (columns.indexOf(name) !== at)
-      throw new UnreadableFile(`Line 1, column ${at + 1}: there is another column “${name}”.`)
+      throw new UnreadableFile(
+        t("Line 1, column {at}: there is another column “{name}”.", { at: at + 1, name }),
+      )
   const rows = lines.map((cells) =>
     Object.fromEntries(columns.map((name, index) => [name, cells[index] ?? ""])),
   )
@@ -87,19 +97,31 @@ export function csvRecords(text: string): string[][] {
 }
 
 function csvMistake(error: CsvError, text: string): string {
-  const { code, lines, index, bytes } = error as CsvError & Readonly<Record<string, number>>
+  const { code, lines = 0, index, bytes } = error as CsvError & Readonly<Record<string, number>>
   const column = (index ?? 0) + 1
   switch (code) {
     case "CSV_QUOTE_NOT_CLOSED":
-      return `Line ${lineOfByte(text, bytes ?? 0)}, column ${column}: a quote is opened and never closed.`
+      return t("Line {line}, column {column}: a quote is opened and never closed.", {
+        line: lineOfByte(text, bytes ?? 0),
+        column,
+      })
     case "INVALID_OPENING_QUOTE":
-      return `Line ${lines}, column ${column}: a quote in the middle of a cell. Put the cell in quotes and double the quotes in it.`
+      return t(
+        "Line {line}, column {column}: a quote in the middle of a cell. Put the cell in quotes and double the quotes in it.",
+        { line: lines, column },
+      )
     case "CSV_INVALID_CLOSING_QUOTE":
-      return `Line ${lines}, column ${column}: text after the closing quote. Double the quotes in a cell.`
+      return t("Line {line}, column {column}: text after the closing quote. Double the quotes in a cell.", {
+        line: lines,
+        column,
+      })
     case "CSV_RECORD_INCONSISTENT_FIELDS_LENGTH":
-      return `Line ${lines}, column ${column}: the row has another number of columns than the header.`
+      return t("Line {line}, column {column}: the row has another number of columns than the header.", {
+        line: lines,
+        column,
+      })
     default:
-      return `Line ${lines}, column ${column}: this is not CSV.`
+      return t("Line {line}, column {column}: this is not CSV.", { line: lines, column })
   }
 }
 
