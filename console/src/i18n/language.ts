@@ -4,6 +4,12 @@ import { type Catalog, setLanguage } from "./translate.ts"
 /** In their own words, for the menu. A language needs a catalog of its code, but for English: its texts are the keys. */
 export const languages = {
   en: "English",
+  de: "Deutsch",
+  es: "Español",
+  fr: "Français",
+  ja: "日本語",
+  ko: "한국어",
+  zh: "简体中文",
 } as const
 export type Language = keyof typeof languages
 

@@ -169,6 +169,7 @@ function UserMenu({ onShortcuts }: Pick<SidebarActions, "onShortcuts">): ReactNo
     await signOut(queries)
     await navigate({ to: "/sign-in" })
   }
+  const chosen = chosenLanguage()
   const shown = session?.user.name ?? session?.user.email ?? t("You")
   return (
     <Menu
@@ -205,24 +206,6 @@ function UserMenu({ onShortcuts }: Pick<SidebarActions, "onShortcuts">): ReactNo
           {one === "system" ? t("System theme") : one === "dark" ? t("Dark theme") : t("Light theme")}
         </MenuItem>
       ))}
-      <LanguageItems />
-      <MenuLine />
-      <MenuItem icon="list" onSelect={onShortcuts}>
-        {t("Keyboard shortcuts")}
-      </MenuItem>
-      <MenuItem icon="out" onSelect={() => void leave()}>
-        {t("Sign out")}
-      </MenuItem>
-    </Menu>
-  )
-}
-
-/** Nothing where there is no choice. */
-function LanguageItems(): ReactNode {
-  const chosen = chosenLanguage()
-  if (languageNames.length < 2) return null
-  return (
-    <>
       <MenuLine />
       <MenuItem checked={chosen === null} onSelect={() => chooseLanguage(null)}>
         {t("Language of the browser")}
@@ -232,7 +215,14 @@ function LanguageItems(): ReactNode {
           <span lang={code}>{name}</span>
         </MenuItem>
       ))}
-    </>
+      <MenuLine />
+      <MenuItem icon="list" onSelect={onShortcuts}>
+        {t("Keyboard shortcuts")}
+      </MenuItem>
+      <MenuItem icon="out" onSelect={() => void leave()}>
+        {t("Sign out")}
+      </MenuItem>
+    </Menu>
   )
 }
 
