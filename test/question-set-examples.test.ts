@@ -432,6 +432,16 @@ test("frozen cases are replaced by text, checked against the questions, and dele
   expect((await send("GET", "/mail/cases")).body.data).toEqual([])
 })
 
+test("cases with the same text in one request are one, with the last answers", async () => {
+  const cases = [true, false].flatMap((rude) => [
+    { input: "Go away", expected: { rude } },
+    { input: " Go away", expected: { rude } },
+  ])
+  expect((await send("POST", "/mail/cases", { cases })).body.data).toEqual({ added: 1, updated: 3 })
+  const { data } = (await send("GET", "/mail/cases")).body
+  expect(data).toMatchObject([{ expected: { rude: false } }])
+})
+
 test("deleting the organization deletes its sets, examples and cases", async () => {
   await add([{ input: "secret text", labels: { rude: true } }])
   await send("POST", "/mail/cases", { cases: [{ input: "secret text", expected: { rude: true } }] })

@@ -9,6 +9,7 @@ import {
   type exampleTable,
   type Label,
 } from "../../contract/question-sets/examples.ts"
+import { nextTurn } from "../../base/next-turn.ts"
 import { splitOf } from "../../scoring/teach/question.ts"
 import { rowHash } from "../../scoring/teach/row-hash.ts"
 import { lockOrganization } from "../../store/organizations.ts"
@@ -19,13 +20,14 @@ import {
   decodeTeacherLabels,
   deleteExample,
   findExample,
-  findExamplesByHash,
+  findLabelsByHash,
   insertExamples,
   pageCases,
   pageExamples,
-  putCase,
+  type PlacedText,
+  putCases,
+  relabelExamples,
   updateExample,
-  updateTeacherLabels,
   openInput,
   sealInput,
   decodeLabels,
@@ -169,16 +171,19 @@ async function addRows(
   report = new Report(),
 ): Promise<AddedRows> {
   const { membership, organizationId } = acting(call)
+  const { id: setId } = await readSet(deps.database, membership, call.params.set_id)
+  const prepared = await prepareTexts(deps, { rows, setId, idPrefix: "ex", signal: call.request.signal })
   return await change(deps, call, async (scope) => {
     const { sql, audit } = scope
     // Two that add to sets of the same organization are measured one after the other.
     await lockOrganization(sql, organizationId)
     const set = await lockReadSet(sql, membership, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
-    const known = await knownRows(sql, set.id, rows)
+    checkSame(set, setId)
+    const known = await knownRows(sql, set.id, prepared)
     const changed: Adding["changed"] = new Map()
-    for (const row of rows) addRow(row, { questions, known, changed, isReplacing, report })
-    await store(deps, scope, set, changed)
+    for (const row of prepared) addRow(row, { questions, known, changed, isReplacing, report })
+    await store(scope, set, changed)
     const wire = report.toWire()
     const refused = wire.refused_count + wire.contradictions_count
     await audit("question_set.examples.add", set, {
@@ -188,6 +193,45 @@ async function addRows(
   })
 }
 
+type Prepared<Row> = Row & { readonly hash: string; readonly stored: PlacedText }
+
+/** Some milliseconds of work, also with the longest texts. */
+const preparedBytesPerTurn = 256 * 1024
+
+/** Before the transaction, which holds an embedded database: texts are hashed and encrypted while others have their turns. */
+async function prepareTexts<Row extends { readonly input: string }>(
+  { ids, content }: QuestionSetDeps,
+  given: {
+    readonly rows: readonly Row[]
+    readonly setId: string
+    readonly idPrefix: "ex" | "case"
+    readonly signal: AbortSignal
+  },
+): Promise<Prepared<Row>[]> {
+  const { rows, setId, idPrefix, signal } = given
+  const prepared: Prepared<Row>[] = []
+  let sinceTurn = 0
+  for (const row of rows) {
+    const place = { id: ids.next(idPrefix), setId }
+    const stored = { ...place, ...sealInput(content.cipher, place, row.input) }
+    prepared.push({ ...row, hash: rowHash(row.input), stored })
+    sinceTurn += row.input.length + perTextBytes
+    if (sinceTurn < preparedBytesPerTurn) continue
+    sinceTurn = 0
+    await nextTurn()
+    signal.throwIfAborted()
+  }
+  return prepared
+}
+
+/** What a short text costs beside its bytes, in bytes. */
+const perTextBytes = 2048
+
+/** A set that was deleted meanwhile may have a successor of the same name, for which the texts are not encrypted. */
+function checkSame(set: QuestionSet, preparedFor: string): void {
+  if (set.id !== preparedFor) throw notFound("question set")
+}
+
 interface KnownRow {
   /** Null for a row of this request. */
   readonly id: string | null
@@ -195,9 +239,13 @@ interface KnownRow {
   readonly teacherLabels: TeacherLabels
 }
 
-async function knownRows(sql: Sql, setId: string, rows: readonly GivenRow[]): Promise<Map<string, KnownRow>> {
-  const hashes = rows.map(({ input }) => rowHash(input))
-  const examples = await findExamplesByHash(sql, setId, hashes)
+async function knownRows(
+  sql: Sql,
+  setId: string,
+  rows: readonly Prepared<GivenRow>[],
+): Promise<Map<string, KnownRow>> {
+  const hashes = rows.map(({ hash }) => hash)
+  const examples = await findLabelsByHash(sql, setId, hashes)
   return new Map(
     examples.map(({ id, inputHash, labels, teacherLabels }) => [
       inputHash,
@@ -210,16 +258,16 @@ interface Adding {
   readonly questions: readonly SetQuestion[]
   readonly known: Map<string, KnownRow>
   /** By hash of the text: what is to be inserted or updated. */
-  readonly changed: Map<string, KnownRow & { readonly input: string; readonly hasPeoples: boolean }>
+  readonly changed: Map<string, KnownRow & { readonly stored: PlacedText; readonly hasPeoples: boolean }>
   readonly isReplacing: boolean
   readonly report: Report
 }
 
-function addRow({ row, input, labels: given, teacher }: GivenRow, adding: Adding): void {
+function addRow(prepared: Prepared<GivenRow>, adding: Adding): void {
+  const { row, hash, stored, labels: given, teacher } = prepared
   const { known, changed, isReplacing, report } = adding
   const labels = labelsOf(row, given, adding)
   if (!labels) return
-  const hash = rowHash(input)
   const before = known.get(hash)
   // A teacher contradicts no person: its answers stand beside people's labels, and a newer one replaces an older.
   const conflicts = before && teacher === undefined ? conflictsOf(before, labels) : []
@@ -234,7 +282,7 @@ function addRow({ row, input, labels: given, teacher }: GivenRow, adding: Adding
   if (!before) report.added++
   else if (before.id !== null && !changed.has(hash)) report.updated++
   const hasPeoples = teacher === undefined || changed.get(hash)?.hasPeoples === true
-  const after = { id: before?.id ?? null, input, ...merged, hasPeoples }
+  const after = { id: before?.id ?? null, stored, ...merged, hasPeoples }
   known.set(hash, after)
   changed.set(hash, after)
 }
@@ -272,12 +320,7 @@ function conflictsOf({ labels }: KnownRow, now: Labels): [string, Label, Label][
   })
 }
 
-async function store(
-  { ids, content }: QuestionSetDeps,
-  { sql, now }: ChangeScope,
-  set: QuestionSet,
-  changed: Adding["changed"],
-): Promise<void> {
+async function store({ sql, now }: ChangeScope, set: QuestionSet, changed: Adding["changed"]): Promise<void> {
   const fresh = [...changed].filter(([, { id }]) => id === null)
   const { examples } = await countRows(sql, set.id)
   if (examples + fresh.length > questionSetLimits.examplesMax)
@@ -288,26 +331,33 @@ async function store(
     )
   await insertExamples(
     sql,
-    fresh.map(([inputHash, { input, labels, teacherLabels, hasPeoples }]) => {
-      const place = { id: ids.next("ex"), setId: set.id }
-      return {
-        ...place,
-        ...sealInput(content.cipher, place, input),
-        inputHash,
-        split: splitOf(inputHash),
-        labels: JSON.stringify(labels),
-        teacherLabels: JSON.stringify(teacherLabels),
-        source: hasPeoples ? "added" : "teacher",
-        createdAt: now,
-        updatedAt: now,
-      }
-    }),
+    fresh.map(([inputHash, { stored, labels, teacherLabels, hasPeoples }]) => ({
+      ...stored,
+      inputHash,
+      split: splitOf(inputHash),
+      labels: JSON.stringify(labels),
+      teacherLabels: JSON.stringify(teacherLabels),
+      source: hasPeoples ? "added" : "teacher",
+      createdAt: now,
+      updatedAt: now,
+    })),
   )
-  for (const { id, labels, teacherLabels, hasPeoples } of changed.values()) {
-    if (id === null) continue
-    await updateTeacherLabels(sql, id, teacherLabels)
-    if (hasPeoples) await updateExample(sql, id, JSON.stringify(labels), now)
-  }
+  await relabelExamples(
+    sql,
+    [...changed.values()].flatMap(({ id, labels, teacherLabels, hasPeoples }) =>
+      id === null
+        ? []
+        : [
+            {
+              id,
+              labels: JSON.stringify(labels),
+              teacherLabels: JSON.stringify(teacherLabels),
+              // The time of an example is that of people's labels.
+              updatedAt: hasPeoples ? now : null,
+            },
+          ],
+    ),
+  )
   await checkStorage(sql, set, "examples")
 }
 
@@ -354,28 +404,32 @@ const relabel: Handle<QuestionSetDeps, Table["updateQuestionSetExample"]> = asyn
 
 const freeze: Handle<QuestionSetDeps, Table["addQuestionSetCases"]> = async (deps, call) => {
   const { membership, organizationId } = acting(call)
+  const rows = call.body.cases
+  const { id: setId } = await readSet(deps.database, membership, call.params.set_id)
+  const prepared = await prepareTexts(deps, { rows, setId, idPrefix: "case", signal: call.request.signal })
   return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, organizationId)
     const set = await lockReadSet(sql, membership, call.params.set_id)
+    checkSame(set, setId)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
-    let added = 0
-    for (const { input, expected } of call.body.cases) {
-      const labels = readOrRefuse(expected, questions)
-      const place = { id: deps.ids.next("case"), setId: set.id }
-      const isNew = await putCase(sql, {
-        ...place,
-        ...sealInput(deps.content.cipher, place, input),
-        inputHash: rowHash(input),
-        expected: JSON.stringify(labels),
-        createdAt: now,
-      })
-      if (isNew) added++
-    }
+    // Of equal texts the last one stands.
+    const byHash = new Map(
+      prepared.map(({ hash, stored, expected }) => [
+        hash,
+        {
+          ...stored,
+          inputHash: hash,
+          expected: JSON.stringify(readOrRefuse(expected, questions)),
+          createdAt: now,
+        },
+      ]),
+    )
+    const added = await putCases(sql, [...byHash.values()])
     const { cases } = await countRows(sql, set.id)
     if (cases > questionSetLimits.casesMax)
       throw new Fault("conflict", `Cannot add the cases: at most ${questionSetLimits.casesMax} are kept`)
     await checkStorage(sql, set, "cases")
-    const counts = { added, updated: call.body.cases.length - added }
+    const counts = { added, updated: rows.length - added }
     await audit("question_set.cases.add", set, { after: counts })
     return counts
   })

@@ -34,6 +34,7 @@ export function openInput(cipher: ContentCipher, stored: TextPlace & StoredText)
 }
 
 const PlacedText = row({ id: text, setId: text, input: text, sealed: boolean })
+export type PlacedText = RowOf<typeof PlacedText>
 
 /** Encrypts texts that were stored before there was a key, at most so many of each table; answers how many. */
 export async function sealStoredInputs(sql: Sql, cipher: ContentCipher, limit: number): Promise<number> {
@@ -106,6 +107,13 @@ export const findExamplesByHash = (sql: Sql, setId: string, hashes: readonly str
   Example.all(sql)`SELECT * FROM question_set_examples
     WHERE set_id = ${setId} AND input_hash = ANY(${hashes}::text[])`
 
+const LabelsOfText = row({ id: text, inputHash: text, labels: text, teacherLabels: text })
+
+/** Without the texts, which for many rows are megabytes. */
+export const findLabelsByHash = (sql: Sql, setId: string, hashes: readonly string[]) =>
+  LabelsOfText.all(sql)`SELECT id, input_hash, labels, teacher_labels FROM question_set_examples
+    WHERE set_id = ${setId} AND input_hash = ANY(${hashes}::text[])`
+
 export const findExample = (sql: Sql, setId: string, id: string) =>
   Example.first(sql)`SELECT * FROM question_set_examples WHERE set_id = ${setId} AND id = ${id}`
 
@@ -130,6 +138,26 @@ export async function insertExamples(sql: Sql, examples: readonly Example[]): Pr
 export const updateTeacherLabels = (sql: Sql, id: string, labels: TeacherLabels) =>
   run(sql)`UPDATE question_set_examples SET teacher_labels = ${JSON.stringify(labels)} WHERE id = ${id}`
 
+interface Relabelled {
+  readonly id: string
+  /** JSON. */
+  readonly labels: string
+  readonly teacherLabels: string
+  /** Null: as it was. */
+  readonly updatedAt: Date | null
+}
+
+export async function relabelExamples(sql: Sql, examples: readonly Relabelled[]): Promise<void> {
+  if (examples.length === 0) return
+  const times = examples.map(({ updatedAt }) => updatedAt?.toISOString() ?? "")
+  await run(sql)`UPDATE question_set_examples t SET labels = e.labels, teacher_labels = e.teacher_labels,
+      updated_at = coalesce(nullif(e.updated_at, '')::timestamptz, t.updated_at)
+    FROM unnest(${examples.map(({ id }) => id)}::text[], ${examples.map(({ labels }) => labels)}::text[],
+      ${examples.map(({ teacherLabels }) => teacherLabels)}::text[], ${times}::text[])
+      AS e (id, labels, teacher_labels, updated_at)
+    WHERE t.id = e.id`
+}
+
 /** The text is that of a kept request, and goes with it. */
 export const tieExample = (sql: Sql, id: string, seqId: string) =>
   run(sql)`UPDATE question_set_examples SET seq_id = ${seqId} WHERE id = ${id}`
@@ -149,13 +177,22 @@ export const pageCases = (sql: Sql, setId: string, page: PageRequest) =>
 export const listCases = (sql: Sql, setId: string) =>
   Case.all(sql)`SELECT * FROM question_set_cases WHERE set_id = ${setId} ORDER BY id`
 
-/** Answers whether the text was new. */
-export const putCase = (sql: Sql, one: Case) =>
-  boolean.one(sql)`INSERT INTO question_set_cases (id, set_id, input, input_hash, expected,
+/** Each with another text. Answers how many texts were new. */
+export async function putCases(sql: Sql, cases: readonly Case[]): Promise<number> {
+  const [first] = cases
+  if (!first) return 0
+  const { setId, createdAt, sealed } = first
+  const listOf = (field: "id" | "input" | "inputHash" | "expected"): string[] =>
+    cases.map((one) => one[field])
+  const put = await boolean.all(sql)`INSERT INTO question_set_cases (id, set_id, input, input_hash, expected,
       created_at, sealed)
-    VALUES (${one.id}, ${one.setId}, ${one.input}, ${one.inputHash}, ${one.expected}, ${one.createdAt},
-      ${one.sealed})
+    SELECT e.id, ${setId}::text, e.input, e.input_hash, e.expected, ${createdAt}::timestamptz,
+      ${sealed}::boolean
+    FROM unnest(${listOf("id")}::text[], ${listOf("input")}::text[], ${listOf("inputHash")}::text[],
+      ${listOf("expected")}::text[]) AS e (id, input, input_hash, expected)
     ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0`
+  return put.filter(Boolean).length
+}
 
 /** Answers false when there is no such case. */
 export const deleteCase = async (sql: Sql, setId: string, id: string) =>
