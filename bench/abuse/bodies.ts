@@ -2,6 +2,8 @@
 import { z } from "zod"
 import { schemasIn } from "../../src/contract/check.ts"
 import type { Endpoint } from "../../src/contract/endpoint.ts"
+import { questionSetLimits } from "../../src/contract/question-sets/content.ts"
+import { exampleTable } from "../../src/contract/question-sets/examples.ts"
 
 export interface HostileBody {
   readonly kind: string
@@ -74,9 +76,55 @@ export function hostileBodies(endpoint: Endpoint, bytesMax: number, every: boole
       text: bodyWith(endpoint.body, schema).replace(JSON.stringify(place), text),
     })),
   )
+  const valid = (largestValid.get(endpoint) ?? []).map((make) => ({
+    kind: "largest valid",
+    contentType,
+    text: make(bytes),
+  }))
   // Places that lead to the same text are one.
-  return [...new Map([...large, ...wrong].map((body) => [body.text, body])).values()]
+  return [...new Map([...large, ...wrong, ...valid].map((body) => [body.text, body])).values()]
 }
+
+/** The question of the set that bodies of rows are for. */
+export const attackedQuestion = "rude"
+
+/** So many different texts, which together have so many bytes. */
+function textsOf(count: number, bytes: number): string[] {
+  const letters = Math.min(questionSetLimits.inputBytesMax, Math.floor(bytes / count)) - aroundRowBytes
+  return Array.from({ length: count }, (_, at) => `${at} `.padEnd(letters, "word "))
+}
+
+/** Room for what stands around a text. */
+const aroundRowBytes = 64
+
+const { examplesMax, examplesPerRequestMax, casesMax } = questionSetLimits
+
+const examplesBody = (bytes: number, label: boolean): string => {
+  const labels = { [attackedQuestion]: label }
+  const rows = textsOf(examplesPerRequestMax, bytes).map((input) => ({ input, labels }))
+  return JSON.stringify({ rows, replace: true })
+}
+
+const casesBody = (bytes: number, answer: boolean): string => {
+  const expected = { [attackedQuestion]: answer }
+  return JSON.stringify({ cases: textsOf(casesMax, bytes).map((input) => ({ input, expected })) })
+}
+
+/** As many rows as the set has room for beside the others here. */
+const uploadBody = (bytes: number): string => {
+  const rows = textsOf(examplesMax - 2 * examplesPerRequestMax, bytes).map((input) => `${input},yes\n`)
+  return `input,${attackedQuestion}\n${rows.join("")}`
+}
+
+/** Nothing is wrong with them: they cost what the most costly request that is served costs. The second one replaces the first. */
+const largestValid = new Map<Endpoint, readonly ((bytes: number) => string)[]>([
+  [
+    exampleTable.addQuestionSetExamples,
+    [(bytes) => examplesBody(bytes, true), (bytes) => examplesBody(bytes, false)],
+  ],
+  [exampleTable.addQuestionSetCases, [(bytes) => casesBody(bytes, true), (bytes) => casesBody(bytes, false)]],
+  [exampleTable.uploadQuestionSetExamples, [uploadBody]],
+])
 
 const partOf = (name: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\na\r\n`
 

@@ -10,7 +10,7 @@ import { type Endpoint, isWrite } from "../../src/contract/endpoint.ts"
 import { table } from "../../src/contract/table.ts"
 import { operatorOf } from "../../test/operator.ts"
 import type { TestServer } from "../../test/server.ts"
-import type { HostileBody } from "./bodies.ts"
+import { type HostileBody, attackedQuestion } from "./bodies.ts"
 
 export interface Target {
   readonly url: string
@@ -41,6 +41,26 @@ export const attacked: readonly Named[] = all.filter(([, endpoint]) => takesBody
 export const bodiless: readonly Named[] = all.filter(([, endpoint]) => !takesBody(endpoint))
 
 const idOf = (found: unknown): string => z.object({ id: z.string() }).parse(found).id
+
+const Joined = z.object({
+  user: z.object({ id: z.string() }),
+  session: z.object({ token: z.string() }),
+})
+
+async function makeBatch(
+  url: string,
+  bearer: string,
+  ask: (path: string, body: unknown, bearer: string) => Promise<unknown>,
+): Promise<string> {
+  const form = new FormData()
+  form.set("purpose", "batch")
+  form.set("file", new Blob(["no line\n"]), "lines.jsonl")
+  const headers = { authorization: `Bearer ${bearer}` }
+  const filed = await fetch(`${url}/v1/files`, { method: "POST", headers, body: form })
+  const endpoint = "/v1/decisions"
+  const body = { input_file_id: idOf(await filed.json()), endpoint, completion_window: "24h" }
+  return idOf(await ask("/v1/batches", body, bearer))
+}
 
 /** Makes what paths name; what cannot be made is 404, before its body is read. */
 export async function openTarget(server: TestServer): Promise<Target> {
@@ -84,25 +104,24 @@ export async function openTarget(server: TestServer): Promise<Target> {
     // True: there is one for each permission.
     return Object.fromEntries(await Promise.all(made)) as Record<Permission, string>
   }
-  const invited = await ask(`${at}/invites`, { email: "member@example.com", role: "member" }, session)
-  const { accept_token: token } = z.object({ accept_token: z.string() }).parse(invited)
-  const joined = await ask("/v1/invites/accept", {
-    token,
-    name: "Member",
-    password: "a long enough password",
-  })
+  const join = async (email: string): Promise<z.infer<typeof Joined>> => {
+    const invited = await ask(`${at}/invites`, { email, role: "member" }, session)
+    const { accept_token: token } = z.object({ accept_token: z.string() }).parse(invited)
+    const body = { token, name: "Member", password: "a long enough password" }
+    return Joined.parse(await ask("/v1/invites/accept", body))
+  }
   const spent = await keyOf(elsewhere.id, ["api-read"], {
     rate_limit: { requests_per_minute: 1, burst: 1 },
   })
   await fetch(`${url}/v1/organizations`, { headers: { authorization: `Bearer ${spent}` } })
   const refused = {
-    member: z.object({ session: z.object({ token: z.string() }) }).parse(joined).session.token,
+    member: (await join("member@example.com")).session.token,
     foreign: await sessionOf(elsewhere.link),
     lacking: await keyForEach(elsewhere.id, (lacks) => permissions.filter((one) => one !== lacks)),
     spent,
   }
   const keys = await keyForEach(org_id, (one) => [one])
-  const question = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+  const question = { type: "predicate", name: attackedQuestion, instructions: "Is it rude?" }
   const set_id = await make("/question_sets", {
     name: "abused",
     model: "umpire-decide",
@@ -110,12 +129,23 @@ export async function openTarget(server: TestServer): Promise<Target> {
   })
   await ask(
     `${at}/question_sets/abused/examples`,
-    { rows: [{ input: "a", labels: { rude: true } }] },
+    { rows: [{ input: "a", labels: { [attackedQuestion]: true } }] },
     session,
   )
+  const examples = await fetch(`${url}${at}/question_sets/abused/examples`, {
+    headers: { authorization: `Bearer ${session}` },
+  })
+  const [example] = z
+    .object({ data: z.array(z.object({ id: z.string() })) })
+    .parse(await examples.json()).data
   const ids = {
     org_id,
     set_id,
+    example_id: example?.id ?? "",
+    label: "abused",
+    // Not the one whose session attacks: its role may change.
+    user_id: (await join("changed@example.com")).user.id,
+    batch_id: await makeBatch(url, keys.inference, ask),
     billing_account_id: account.billing_account_id,
     key_id: await make("/api_keys", { name: "abused", permissions: ["api-read"] }),
     provider_id: await make("/workload_identity/providers", {
