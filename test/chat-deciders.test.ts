@@ -76,6 +76,7 @@ test.each<[ChatServerKind, DecisionMethod]>([
   ["five", "logprobs"],
   ["old-ollama", "schema"],
   ["reasoning", "schema"],
+  ["strict-reasoning", "schema"],
   ["anthropic", "schema"],
   ["plain", "text"],
 ])("%s decides by %s, and what it used is its own count within what was admitted", async (kind, method) => {

@@ -20,6 +20,7 @@ export interface ChatServer {
 export type ChatServerKind =
   | "openai"
   | "reasoning"
+  | "strict-reasoning"
   | "azure"
   | "anthropic"
   | "ollama"
@@ -130,16 +131,17 @@ function completion(kind: ChatServerKind, body: Json, state: { malformed: number
   const [system, user] = messages
   const asked = askedIn(user?.content ?? "")
   const limit = Number(body["max_completion_tokens"] ?? body["max_tokens"])
-  const isHosted = kind === "openai" || kind === "azure" || kind === "reasoning"
+  const isReasoning = kind === "reasoning" || kind === "strict-reasoning"
+  const isHosted = kind === "openai" || kind === "azure" || isReasoning
   if (isHosted && body["max_tokens"] !== undefined)
     throw new Refused(
       400,
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
     )
-  if (kind === "reasoning" && body["temperature"] !== undefined)
+  if (isReasoning && body["temperature"] !== undefined)
     throw new Refused(400, "Unsupported value: 'temperature' does not support 0 with this model.")
   const top = body["logprobs"] === true ? Number(body["top_logprobs"]) : null
-  if (top !== null && kind === "reasoning")
+  if (top !== null && isReasoning)
     throw new Refused(403, "You are not allowed to request logprobs from this model")
   if (top !== null && kind === "plain") throw new Refused(400, "logprobs is not supported")
   if (top !== null && top > (kind === "five" ? 5 : 20))
@@ -164,9 +166,14 @@ function completion(kind: ChatServerKind, body: Json, state: { malformed: number
     usage: used,
   })
   const THOUGHT = 200
-  if (kind === "reasoning" && limit < THOUGHT + 20)
+  if (kind === "strict-reasoning" && limit < THOUGHT + 20)
+    throw new Refused(
+      400,
+      "Could not finish the message because max_tokens or model output limit was reached. Please try again with higher max_tokens.",
+    )
+  if (isReasoning && limit < THOUGHT + 20)
     return reply("", { finish_reason: "length" }, usage(0, limit))
-  const thought = kind === "reasoning" ? THOUGHT : 0
+  const thought = isReasoning ? THOUGHT : 0
   if (asked.lines["options"]) {
     const content = labelled(asked, kind === "old-ollama" ? null : top)
     return reply(content.label, { logprobs: content.logprobs }, usage(1))

@@ -13,6 +13,7 @@ import { issueInvoices } from "../src/control/billing/invoices.ts"
 import { findLastInvoice, listInvoiceLines } from "../src/store/invoices.ts"
 import { openPglite } from "../src/store/pglite.ts"
 import { ManualClock } from "./manual-clock.ts"
+import { remoteDialects } from "../src/contract/model-check.ts"
 import { silentLog } from "../src/base/log.ts"
 import type { TeachResult } from "../src/contract/question-sets/jobs.ts"
 import { RemoteModels } from "../src/main/remote-models.ts"
@@ -71,6 +72,14 @@ test("a server that refuses the key is not connected, and the key is not told", 
   expect(failed).toMatchObject({ message: expect.stringContaining("Cannot connect claude") as string })
   expect(String(failed) + server.stdout() + server.stderr()).not.toContain("sk-wrong-secret")
   expect(await listed()).toBeUndefined()
+})
+
+test.each(remoteDialects)("%s: an address where nothing listens is not connected", async (dialect) => {
+  // Nothing may listen on port 1.
+  const body = { ...given(), sku: "nobody", dialect, url: "http://127.0.0.1:1/v1" }
+  await expect(operator.connectModel({ body })).rejects.toThrow(
+    "Cannot connect nobody: Cannot run the request at the worker: it cannot be reached",
+  )
 })
 
 test("what answers is in the catalog at once, says how it decides, and its key is kept encrypted", async () => {

@@ -20,6 +20,8 @@ const costUsd = 1
 
 const isRefund = (text: string): boolean => text.includes("refund")
 const asked: string[] = []
+/** What a server is asked before the first decision, to see that it answers. */
+const probed = "The sky is blue today."
 const refused = new Set<string>()
 const teacher = createServer((request, response) => {
   const chunks: Buffer[] = []
@@ -31,7 +33,7 @@ const teacher = createServer((request, response) => {
       state?: string
       questions?: object
     }
-    asked.push(state)
+    if (state !== probed) asked.push(state)
     if (refused.has(state)) return response.writeHead(400).end('{"error":{"message":"blocked"}}')
     const noul = isRefund(state) ? 0.95 : 0.05
     const usage = { input_tokens: 100, output_tokens: 0 }

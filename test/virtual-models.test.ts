@@ -36,10 +36,13 @@ class LargeWorker {
         if (path.startsWith("/slow")) return undefined
         if (path.startsWith("/short"))
           return answer(response, { error: { message: "maximum context length" } }, 400)
-        const { questions } = JSON.parse(Buffer.concat(chunks).toString()) as {
+        const { state, questions } = JSON.parse(Buffer.concat(chunks).toString()) as {
+          state: string
           questions: Record<string, { instructions: string }>
         }
-        this.asked.push(Object.values(questions).map(({ instructions }) => instructions))
+        // Before its first decision a worker is asked whether it answers.
+        if (state !== "The sky is blue today.")
+          this.asked.push(Object.values(questions).map(({ instructions }) => instructions))
         const answers = Object.keys(questions).map((name) => [name, { type: "noul", noul: 0.999 }])
         answer(response, {
           answers: Object.fromEntries(answers),

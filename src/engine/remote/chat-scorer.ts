@@ -89,6 +89,9 @@ export function chatScorer(
   }
 }
 
+/** Some reasoning models refuse a limit that their thoughts do not fit, others answer with nothing. */
+const LIMIT_REFUSED = /max_(?:completion_)?tokens|output limit/i
+
 /** Whether the model answers a question about nothing in this way; what it answers does not matter. */
 export async function tryAbility(
   { client, dialect, model }: ChatDeps,
@@ -102,7 +105,7 @@ export async function tryAbility(
   const asker = new Asker({ client, dialect, model }, ability, evidence)
   const [request] = asker.requests(questions)
   const tried = await client.tryJson(dialect.chat.path, asker.body(request ?? "", null), signal)
-  if (tried.refusal !== null) return { refusal: tried.refusal, isCut: false }
+  if (tried.refusal !== null) return { refusal: tried.refusal, isCut: LIMIT_REFUSED.test(tried.refusal) }
   const reply = dialect.chat.read(tried.answer)
   try {
     if (ability.form === "logprobs") readLabels(reply, LABELS.slice(0, 2))

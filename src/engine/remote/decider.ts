@@ -3,8 +3,8 @@ import { Fault } from "../../contract/errors.ts"
 import type { DecisionMethod, ScoreEngine, ScoreSize } from "../engine.ts"
 import { type ChatAbility, type ChatDeps, chatScorer, tryAbility } from "./chat-scorer.ts"
 import type { Dialect } from "./dialects.ts"
-import { type HttpClient, objectOf } from "./http-client.ts"
-import { nativeScorer } from "./native-scorer.ts"
+import { type HttpClient, type Json, objectOf } from "./http-client.ts"
+import { type NativeWire, nativeScorer } from "./native-scorer.ts"
 import { questionsOf } from "./questions.ts"
 import { type RemoteScoredModel, tokenScorer } from "./remote-scorer.ts"
 
@@ -104,19 +104,22 @@ async function find(
   )
 }
 
-/** With one endpoint there is nothing to find out. */
+/** Where only one endpoint is possible, what it fails with is thrown. */
 async function findNative(
   { client, dialect, model }: ChatDeps & { readonly model: RemoteScoredModel },
   signal: AbortSignal,
 ): Promise<Found | null> {
   const [only, another] = dialect.native
-  if (only && !another) return { method: "native", scorer: nativeScorer(client, model, only) }
   const questions = questionsOf([
     { kind: "predicate", question: "Is the sky blue?", yesMeans: "", noMeans: "" },
   ])
+  const bodyOf = (wire: NativeWire): Json => wire.body(model.name, "The sky is blue today.", questions)
+  if (only && !another) {
+    only.read(objectOf(await client.json(only.path, bodyOf(only), signal)), questions)
+    return { method: "native", scorer: nativeScorer(client, model, only) }
+  }
   for (const wire of dialect.native) {
-    const body = wire.body(model.name, "The sky is blue today.", questions)
-    const { answer, refusal } = await client.tryJson(wire.path, body, signal)
+    const { answer, refusal } = await client.tryJson(wire.path, bodyOf(wire), signal)
     if (refusal !== null) continue
     try {
       wire.read(objectOf(answer), questions)
