@@ -14,6 +14,8 @@ export interface ChatServer {
   readonly key: string
   /** Answers in plain text that are not in the form, before those that are. */
   malformed: number
+  /** The status that refuses a chat, whatever it asks; null: none does. */
+  refuses: (body: string) => number | null
   close(): Promise<void>
 }
 
@@ -72,7 +74,11 @@ const tokensOf = (text: string): number => Math.ceil(text.length / 4)
 
 export async function startChatServer(kind: ChatServerKind): Promise<ChatServer> {
   const key = `key-of-${kind}`
-  const state = { chats: [] as ChatServer["chats"], malformed: 0 }
+  const state: Pick<ChatServer, "chats" | "malformed" | "refuses"> = {
+    chats: [],
+    malformed: 0,
+    refuses: () => null,
+  }
   const server = createServer((request, response) => {
     void answerRequest(request)
       .catch((error: unknown) => {
@@ -91,8 +97,11 @@ export async function startChatServer(kind: ChatServerKind): Promise<ChatServer>
     if (request.url?.endsWith("/v1/models")) return { status: 200, answer: { data: [] } }
     const path = kind === "anthropic" ? "/v1/messages" : "/v1/chat/completions"
     if (!request.url?.endsWith(path)) throw new Refused(404, "Unknown request URL")
-    const body = JSON.parse(Buffer.concat(chunks).toString()) as Json
+    const text = Buffer.concat(chunks).toString()
+    const body = JSON.parse(text) as Json
     try {
+      const refused = state.refuses(text)
+      if (refused !== null) throw new Refused(refused, "this is blocked here")
       const answer = kind === "anthropic" ? message(body) : completion(kind, body, state)
       state.chats.push({ body, status: 200 })
       return { status: 200, answer }
@@ -171,8 +180,7 @@ function completion(kind: ChatServerKind, body: Json, state: { malformed: number
       400,
       "Could not finish the message because max_tokens or model output limit was reached. Please try again with higher max_tokens.",
     )
-  if (isReasoning && limit < THOUGHT + 20)
-    return reply("", { finish_reason: "length" }, usage(0, limit))
+  if (isReasoning && limit < THOUGHT + 20) return reply("", { finish_reason: "length" }, usage(0, limit))
   const thought = isReasoning ? THOUGHT : 0
   if (asked.lines["options"]) {
     const content = labelled(asked, kind === "old-ollama" ? null : top)

@@ -15,7 +15,9 @@ import { openPglite } from "../src/store/pglite.ts"
 import { ManualClock } from "./manual-clock.ts"
 import { remoteDialects } from "../src/contract/model-check.ts"
 import { silentLog } from "../src/base/log.ts"
+import type { CheckState } from "../src/contract/platform/connected-models.ts"
 import type { TeachResult } from "../src/contract/question-sets/jobs.ts"
+import { readCheckRows } from "../src/main/model-check.ts"
 import { RemoteModels } from "../src/main/remote-models.ts"
 import { connectedModels } from "../src/store/connected-models.ts"
 import { seedConnectedModel } from "./connected-model.ts"
@@ -148,6 +150,52 @@ test("a check says its price first, keeps to its limit, and calibrates", async (
   const response = await decide("claude")
   expect(response.headers.get("x-umpire-uncalibrated")).toBeNull()
   expect(await listed()).toMatchObject({ calibrated: true })
+})
+
+/** Begins a check as the last one was priced, and waits for its end. */
+async function checked(): Promise<CheckState> {
+  await operator.checkModel({ body: { model: "claude", cost_max_usd: "10" } })
+  const state = async () => await operator.checkModel({ body: { model: "claude" } })
+  await expect.poll(async () => (await state()).state, { timeout: 120_000 }).not.toBe("running")
+  return await state()
+}
+
+test("a row that is blocked is left out of a check and named, and one that the server was full for is asked again", async () => {
+  // Words that are in one row alone, and need no escapes.
+  const all = (await readCheckRows()).map(({ text }, at) => ({ row: at + 1, start: text.slice(0, 30) }))
+  const [blocked, full] = all.filter(
+    ({ start }) => /^[\w ,.]+$/.test(start) && all.filter((other) => other.start === start).length === 1,
+  )
+  let fullTimes = 0
+  anthropic.chats.length = 0
+  anthropic.refuses = (body) => {
+    if (body.includes(blocked?.start ?? "")) return 400
+    return body.includes(full?.start ?? "") && fullTimes++ === 0 ? 429 : null
+  }
+  const { state, rows, left_out, cost_usd } = await checked()
+  expect([state, rows, left_out]).toEqual([
+    "done",
+    199,
+    [{ row: blocked?.row, reason: "Cannot run the request: the worker refuses it: this is blocked here" }],
+  ])
+  expect(Number(cost_usd)).toBeCloseTo(199 * 0.0002357, 9)
+  expect(anthropic.chats).toHaveLength(201)
+  expect(fullTimes).toBe(2)
+})
+
+test("a check that over half of a kind's rows are refused for ends, says what it spent, and keeps the one before", async () => {
+  const before = await listed()
+  let asked = 0
+  anthropic.chats.length = 0
+  anthropic.refuses = () => (++asked > 16 ? 400 : null)
+  const { state, problem } = await checked()
+  anthropic.refuses = () => null
+  expect([state, problem]).toEqual([
+    "failed",
+    expect.stringMatching(/^Over half of the questions .*this is blocked here; USD 0\.00\d+ was spent$/),
+  ])
+  expect(anthropic.chats.length).toBeLessThan(200)
+  expect(await listed()).toEqual(before)
 })
 
 const options = (count: number) =>

@@ -382,6 +382,8 @@ describe("behind the gateway", () => {
       },
     ])
     expect(worker.asked).toMatchObject([
+      // Whether it answers, before its first decision.
+      { state: "The sky is blue today." },
       {
         state: evidence,
         questions: {

@@ -44,6 +44,7 @@ const connector: PlatformDeps["connector"] = {
     cost_usd: "1",
     method: "schema",
     accuracy: null,
+    left_out: [],
     problem: null,
   }),
 }

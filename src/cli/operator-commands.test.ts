@@ -75,6 +75,15 @@ async function answering(
   return { status, told, stdout: stdout.text, stderr: stderr.text }
 }
 
+const connected = (model: string, input: string, output: string) => ({
+  sku: model,
+  model,
+  context_tokens_max: 128_000,
+  price_m_input_tokens_usd: input,
+  price_m_input_cache_read_tokens_usd: input,
+  price_m_output_tokens_usd: output,
+})
+
 test.each<[string, keyof OperatorTable, object]>([
   ["orgs create --name A --owner a@b.c", "openOrganization", { name: "A", owner: "a@b.c" }],
   [
@@ -100,6 +109,21 @@ test.each<[string, keyof OperatorTable, object]>([
   ["access grant nano -o org_1", "decideModelAccess", { org_id: "org_1", model: "nano", state: "grant" }],
   ["access deny nano", "decideModelAccess", { model: "nano", state: "deny" }],
   ["keys revoke key_1", "deleteApiKey", { key_id: "key_1" }],
+  [
+    "models connect openai gpt --input-price 0.4 --output-price 0",
+    "connectModel",
+    { dialect: "openai", url: "https://api.openai.com/v1", ...connected("gpt", "0.4", "0") },
+  ],
+  [
+    "models connect openai big --url http://127.0.0.1:1/v1",
+    "connectModel",
+    { dialect: "openai", url: "http://127.0.0.1:1/v1", ...connected("big", "0", "0") },
+  ],
+  [
+    "models connect ollama qwen",
+    "connectModel",
+    { dialect: "ollama", url: "http://127.0.0.1:11434/v1", ...connected("qwen", "0", "0") },
+  ],
   ["models alias fast nano -o org_1", "saveVirtualModel", { org_id: "org_1", name: "fast", alias: "nano" }],
   ["models fallback f a b", "saveVirtualModel", { name: "f", fallback: ["a", "b"] }],
   [
@@ -230,6 +254,11 @@ test.each([
   ["access grant", "which model?"],
   ["access", "say list, grant or deny"],
   ["audit", "say verify"],
+  ["models connect openai gpt", "name --input-price and --output-price"],
+  ["models connect openai gpt --input-price 0.4", "name --input-price and --output-price"],
+  ["models connect openai gpt --url https://api.openai.com --output-price 1", "name --input-price and"],
+  ["models connect anthropic claude --url http://127.0.0.1:1", "name --input-price and --output-price"],
+  ["models connect azure gpt --url https://one.openai.azure.com/openai/v1", "name --input-price and"],
   ["models alias fast", "which model?"],
   ["models alias fast a b", "an alias names one model"],
   ["models cascade c a", "cascade needs two models or more"],

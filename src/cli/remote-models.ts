@@ -1,6 +1,6 @@
 /** `umpire models connect` and `umpire models check`: models at the servers of others. */
 import { setTimeout as sleep } from "node:timers/promises"
-import { remoteDialects, usualAddresses } from "../contract/model-check.ts"
+import { isPaidFor, remoteDialects, usualAddresses } from "../contract/model-check.ts"
 import type { OperatorClient } from "../contract/client.ts"
 import type { Action } from "./actions.ts"
 import { UsageError, numberOf, required, show, text, wholeNumbersFrom } from "./command.ts"
@@ -16,7 +16,12 @@ const connect: Action<OperatorClient> = async (context, open) => {
   const variable = text(context, "key-from")
   const key = variable === undefined ? undefined : environment[variable]
   if (variable !== undefined && !key) throw new UsageError(`the variable ${variable} is not set`)
-  const price = text(context, "input-price") ?? "0"
+  const [inputPrice, outputPrice] = [text(context, "input-price"), text(context, "output-price")]
+  if (isPaidFor(dialect, url) && (inputPrice === undefined || outputPrice === undefined))
+    throw new UsageError(
+      "what does it cost? name --input-price and --output-price, in USD per million tokens: budgets count by them; 0 says that it is free",
+    )
+  const price = inputPrice ?? "0"
   const { client } = await open()
   const body = {
     sku: text(context, "sku") ?? model,
@@ -26,7 +31,7 @@ const connect: Action<OperatorClient> = async (context, open) => {
     context_tokens_max: numberOf(context, "context", wholeNumbersFrom(1)) ?? 128_000,
     price_m_input_tokens_usd: price,
     price_m_input_cache_read_tokens_usd: text(context, "cached-price") ?? price,
-    price_m_output_tokens_usd: text(context, "output-price") ?? "0",
+    price_m_output_tokens_usd: outputPrice ?? "0",
     ...(key === undefined ? {} : { key }),
   }
   const added = await client.connectModel({ body })
@@ -57,8 +62,10 @@ const check: Action<OperatorClient> = async (context, open) => {
     switch (state.state) {
       case "needless":
         return `${model} decides by ${state.method}, and needs no calibration.\n`
-      case "done":
-        return `${model} is right in ${Math.round((state.accuracy ?? 0) * 100)} % of ${state.rows} questions, and calibrated. It cost USD ${state.cost_usd}.\n`
+      case "done": {
+        const left = state.left_out.map(({ row, reason }) => `Row ${row} is left out: ${reason}\n`).join("")
+        return `${left}${model} is right in ${Math.round((state.accuracy ?? 0) * 100)} % of ${state.rows} questions, and calibrated. It cost USD ${state.cost_usd}.\n`
+      }
       case "failed":
         return `The check of ${model} failed: ${state.problem ?? ""}\n`
       default:

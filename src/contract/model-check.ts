@@ -28,9 +28,11 @@ export const remoteDialects = [
   "systemone",
 ] as const
 
+const openaiHost = "api.openai.com"
+
 /** Where each usually is; null: it has to be said. */
 export const usualAddresses: Readonly<Record<(typeof remoteDialects)[number], string | null>> = {
-  openai: "https://api.openai.com/v1",
+  openai: `https://${openaiHost}/v1`,
   azure: null,
   anthropic: "https://api.anthropic.com/v1",
   vllm: "http://127.0.0.1:8000/v1",
@@ -38,4 +40,17 @@ export const usualAddresses: Readonly<Record<(typeof remoteDialects)[number], st
   "llama-server": "http://127.0.0.1:8080/v1",
   ollama: "http://127.0.0.1:11434/v1",
   systemone: null,
+}
+
+/** Whether who runs the server there asks for money, as far as is known: where no price is told, no budget would hold. */
+export function isPaidFor(dialect: (typeof remoteDialects)[number], url: string): boolean {
+  switch (dialect) {
+    case "azure":
+    case "anthropic":
+      return true
+    case "openai":
+      return URL.canParse(url) && new URL(url).host === openaiHost
+    default:
+      return false
+  }
 }

@@ -5,17 +5,26 @@ import { z } from "zod"
 import type { Model } from "../base/catalog.ts"
 import { mapConcurrent } from "../base/lists.ts"
 import type { Ticks } from "../base/money.ts"
+import { Fault } from "../contract/errors.ts"
 import { Calibrations, type ModelCheck } from "../contract/model-check.ts"
 import type { Branch } from "../engine/branch.ts"
-import type { DecisionMethod, ScoreEngine, ScoreWork } from "../engine/engine.ts"
+import {
+  type DecisionMethod,
+  type ScoreEngine,
+  type ScoreWork,
+  type UnusableAnswer,
+  unusableIn,
+} from "../engine/engine.ts"
 import { expandQuestion, type Question } from "../gateway/classification/classification.ts"
 import { costOf, noUsage } from "../gateway/meter.ts"
+import { retryWhileFull } from "../gateway/retry-while-full.ts"
 import { type Calibration, uncalibrated } from "../scoring/calibration.ts"
 import { type LabelledMargins, fitCalibration } from "../scoring/fit-calibration.ts"
 
+const kinds = ["predicate", "choice", "score"] as const
 const Option = z.strictObject({ value: z.string(), description: z.string() })
 const CheckRow = z.strictObject({
-  kind: z.enum(["predicate", "choice", "score"]),
+  kind: z.enum(kinds),
   text: z.string(),
   instructions: z.string(),
   options: z.array(Option),
@@ -72,37 +81,91 @@ interface CheckDeps {
   readonly method: DecisionMethod
   readonly signal: AbortSignal
   readonly nowMs: () => number
-  readonly onRow: () => void
+  /** Told after each row what it cost, whether it is answered or left out. */
+  readonly onRow: (costTicks: Ticks) => void
 }
 
-/** Throws what a row fails with: half a check calibrates nothing. */
+interface LeftOut {
+  readonly row: number
+  readonly reason: string
+}
+
+interface AnsweredRow {
+  readonly row: CheckRow
+  readonly margins: readonly number[]
+}
+
+/** Rows that the server does not answer, such as one that its filter refuses, are left out; throws where less than half of a kind is left. */
 export async function checkModel(
   deps: CheckDeps,
   rows: readonly CheckRow[],
-): Promise<{ check: ModelCheck; costTicks: Ticks }> {
-  let costTicks = 0n
-  const answered = await mapConcurrent(
+): Promise<{ check: ModelCheck; leftOut: readonly LeftOut[] }> {
+  const leftOut: LeftOut[] = []
+  const failed = Object.fromEntries(kinds.map((kind) => [kind, 0]))
+  const asked = await mapConcurrent(
     rows,
     { concurrency: ROWS_AT_ONCE, signal: deps.signal },
-    async (row, _, signal) => {
-      const { margins, inputTokens, chat } = await deps.scorer.score(workOf(row), {
-        signal,
-        admit: async () => undefined,
-      })
-      const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
-      const usage = {
-        ...noUsage,
-        inputTokens: inputTokens - cachedInputTokens,
-        cachedInputTokens,
-        outputTokens,
+    async (row, at, signal): Promise<AnsweredRow | null> => {
+      try {
+        return { row, margins: await askRow(deps, row, signal) }
+      } catch (error) {
+        if (!(error instanceof Fault) || signal.aborted) throw error
+        leftOut.push({ row: at + 1, reason: error.message })
+        const count = (failed[row.kind] ?? 0) + 1
+        failed[row.kind] = count
+        if (2 * count > rows.filter(({ kind }) => kind === row.kind).length)
+          throw new Fault(
+            error.code,
+            `Over half of the questions of one kind are not answered: ${error.message}`,
+          )
+        return null
       }
-      costTicks += costOf(deps.model.prices, usage)
-      deps.onRow()
-      return { row, margins: [...margins] }
     },
   )
+  const answered = asked.filter((one) => one !== null)
+  const right = answered.filter(({ row, margins }) => isRight(row, margins)).length
+  return {
+    check: {
+      method: deps.method,
+      rows: answered.length,
+      accuracy: right / Math.max(1, answered.length),
+      calibrations: calibrationsOf(answered),
+      checked_at: new Date(deps.nowMs()).toISOString(),
+    },
+    leftOut: leftOut.toSorted((a, b) => a.row - b.row),
+  }
+}
+
+async function askRow(
+  { scorer, model, onRow }: CheckDeps,
+  row: CheckRow,
+  signal: AbortSignal,
+): Promise<readonly number[]> {
+  let costTicks = 0n
+  const count = ({ inputTokens, cachedInputTokens, outputTokens }: UnusableAnswer["used"]): void => {
+    const usage = { inputTokens: inputTokens - cachedInputTokens, cachedInputTokens, outputTokens }
+    costTicks += costOf(model.prices, { ...noUsage, ...usage })
+  }
+  try {
+    return await retryWhileFull({ signal }, async () => {
+      const call = { signal, admit: async () => undefined }
+      const { margins, inputTokens, chat } = await scorer.score(workOf(row), call).catch((error: unknown) => {
+        const unusable = unusableIn(error)
+        if (unusable) count(unusable.used)
+        throw error
+      })
+      const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
+      count({ inputTokens, cachedInputTokens, outputTokens })
+      return [...margins]
+    })
+  } finally {
+    onRow(costTicks)
+  }
+}
+
+function calibrationsOf(answered: readonly AnsweredRow[]): Calibrations {
   const calibrations: Record<string, Calibration> = {}
-  for (const kind of ["predicate", "choice", "score"] as const) {
+  for (const kind of kinds) {
     const labelled = answered
       .filter(({ row }) => row.kind === kind)
       .map(({ row, margins }): LabelledMargins => ({
@@ -112,17 +175,7 @@ export async function checkModel(
       }))
     calibrations[kind] = fitCalibration(labelled)
   }
-  const right = answered.filter(({ row, margins }) => isRight(row, margins)).length
-  return {
-    check: {
-      method: deps.method,
-      rows: rows.length,
-      accuracy: right / Math.max(1, rows.length),
-      calibrations: Calibrations.parse(calibrations),
-      checked_at: new Date(deps.nowMs()).toISOString(),
-    },
-    costTicks,
-  }
+  return Calibrations.parse(calibrations)
 }
 
 const isRight = ({ kind, right }: CheckRow, margins: readonly number[]): boolean =>

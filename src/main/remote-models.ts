@@ -231,6 +231,7 @@ export class RemoteModels implements ModelConnector {
       cost_usd: usdText(most),
       method,
       accuracy: null,
+      left_out: [],
       problem: null,
     }
     if (!needsCheck(method)) return { ...told, state: "needless", cost_usd: "0" }
@@ -243,16 +244,21 @@ export class RemoteModels implements ModelConnector {
     const job: RunningCheck = { state: { ...told, state: "running" } }
     this.#running.set(sku, job)
     const { signal } = this.#closing
-    const onRow = (): void => void (job.state = { ...job.state, done: job.state.done + 1 })
+    let spent = 0n
+    const onRow = (costTicks: bigint): void => {
+      spent += costTicks
+      job.state = { ...job.state, done: job.state.done + 1 }
+    }
     checkModel({ scorer: decider, model, method, signal, nowMs: Date.now, onRow }, rows)
-      .then(async ({ check, costTicks }) => {
+      .then(async ({ check, leftOut }) => {
         await putModelCheck(database, sku, check)
         await this.refresh()
-        job.state = { ...job.state, state: "done", cost_usd: usdText(costTicks), accuracy: check.accuracy }
+        const found = { rows: check.rows, accuracy: check.accuracy, left_out: [...leftOut] }
+        job.state = { ...job.state, ...found, state: "done", cost_usd: usdText(spent) }
       })
       .catch((error: unknown) => {
         const problem = error instanceof Fault ? error.message : "an unexpected failure"
-        job.state = { ...job.state, state: "failed", problem }
+        job.state = { ...job.state, state: "failed", problem: `${problem}; USD ${usdText(spent)} was spent` }
       })
     return job.state
   }

@@ -75,7 +75,7 @@ function WhomToAsk({ onClose }: { onClose: () => void }): ReactNode {
           "A connected model is for every organization of this server, so owners of the operator's organization connect it. Ask the operator for it, with the name of the provider and of the model. On the server it is one command:",
         )}
       </p>
-      <Command text="umpire models connect openai gpt-4.1-mini --key-from OPENAI_API_KEY" />
+      <Command text="umpire models connect openai gpt-4.1-mini --key-from OPENAI_API_KEY --input-price 0.4 --cached-price 0.1 --output-price 1.6" />
       <p>{t("Or, for a model that runs on the server itself (2.5 GB):")}</p>
       <Command text={pullCommand} />
       <Button kind="loud" className="self-end" onClick={onClose}>

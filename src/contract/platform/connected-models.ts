@@ -36,11 +36,14 @@ export const GivenConnectedModel = ConnectedModel.extend({ key: z.string().min(1
 export const CheckState = z.object({
   state: z.enum(["estimate", "needless", "running", "done", "failed"]),
   done: z.int(),
-  rows: z.int(),
+  rows: z.int().describe("How many are asked; once it is done, how many are answered."),
   cost_usd: z.string().describe("The most that it can cost; what it cost once it is done."),
   method: z.enum(decisionMethods),
   accuracy: z.number().nullable(),
-  problem: z.string().nullable(),
+  left_out: z
+    .array(z.object({ row: z.int().describe("From 1 on."), reason: z.string() }))
+    .describe("Rows that the server answers not at all; the others calibrate the model."),
+  problem: z.string().nullable().describe("Why it failed, and what was spent."),
 })
 export type CheckState = z.infer<typeof CheckState>
 

@@ -1,10 +1,8 @@
 /** Scores texts for a job or a shadow of a question set, a few at a time, each recorded and charged as a request, stage by stage as a live one. */
-import { setTimeout as wait } from "node:timers/promises"
 import type { Model } from "../../base/catalog.ts"
 import type { Ticks } from "../../base/money.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { CallSource, RequestFacts } from "../../contract/endpoint.ts"
-import { Fault } from "../../contract/errors.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
 import { detectLanguage } from "../language.ts"
 import { scoreStages, type StagedAnswers } from "../decision-stages.ts"
@@ -13,6 +11,7 @@ import { score, type ScoreDeps, type Scored } from "../score.ts"
 import { costOf, type Meter, type Usage } from "../meter.ts"
 import { type MeteredCall, runMetered } from "../metered-call.ts"
 import type { ModelResolver } from "../organization-access.ts"
+import { retryWhileFull } from "../retry-while-full.ts"
 import { type SetAnswer, setReader } from "./policy.ts"
 import { type AskedQuestion, type AskedVersion, selectQuestions } from "./version.ts"
 
@@ -42,8 +41,6 @@ export interface TextCaller {
  * time: texts that share a run differ in the last digits by what they share it with, and the same examples must teach the same.
  */
 export const textsAtOnce = 2
-const attemptsMax = 5
-const retryMsDefault = 1000
 
 export async function scoreText(
   deps: TextScorerDeps,
@@ -71,8 +68,7 @@ async function recordText<Result extends { readonly usage: Usage }>(
   work: (call: MeteredCall) => Promise<Result>,
 ): Promise<Result> {
   const { callSource, principal, organizationId, requestId, isBatch } = caller
-  const attempts = caller.isWaitedFor ? 1 : attemptsMax
-  for (let attempt = 1; ; attempt++) {
+  return await retryWhileFull({ signal, ...(caller.isWaitedFor ? { attempts: 1 } : {}) }, async () => {
     const request: RequestFacts = {
       id: requestId,
       ip: "",
@@ -83,20 +79,12 @@ async function recordText<Result extends { readonly usage: Usage }>(
       ...(isBatch ? { isBatch } : {}),
     }
     const asker = { principal, membership: { organizationId }, request }
-    try {
-      return await runMetered({ meter: deps.meter }, { callSource, asker }, async (call) => {
-        const result = await work(call)
-        await call.succeed(result.usage)
-        return result
-      })
-    } catch (error) {
-      const isFull = error instanceof Fault && error.code === "overloaded"
-      if (!isFull || attempt >= attempts || signal.aborted) throw error
-      await wait(error.retryAfterMs ?? retryMsDefault, undefined, { signal }).catch(() =>
-        signal.throwIfAborted(),
-      )
-    }
-  }
+    return await runMetered({ meter: deps.meter }, { callSource, asker }, async (call) => {
+      const result = await work(call)
+      await call.succeed(result.usage)
+      return result
+    })
+  })
 }
 
 export interface AskVersionDeps extends TextScorerDeps {
