@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import type { OperatorClient } from "../src/contract/client.ts"
 import { type ChatServer, startChatServer } from "./chat-servers.ts"
 import { createIds } from "../src/base/ids.ts"
-import { ticksOfUsd } from "../src/base/money.ts"
+import { ticksOfUsd, usdText } from "../src/base/money.ts"
 import type { OverviewResponse } from "../src/contract/analytics.ts"
 import { issueInvoices } from "../src/control/billing/invoices.ts"
 import { findLastInvoice, listInvoiceLines } from "../src/store/invoices.ts"
@@ -24,7 +24,7 @@ import { seedConnectedModel } from "./connected-model.ts"
 import { openTestDatabase } from "./database.ts"
 import { catalogOf } from "./in-memory-gateway.ts"
 import { owner, ownerOf } from "./console.ts"
-import { operatorOf } from "./operator.ts"
+import { makeOrganization, operatorOf } from "./operator.ts"
 import { platformCipher, seeder } from "./platform.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -102,7 +102,7 @@ test("its decisions cost what its own counts come to, and say that nothing calib
   const response = await decide("claude")
   expect(await response.json()).toMatchObject({
     answers: [{ probability: expect.closeTo(0.9, 9) as number }],
-    usage: { input_tokens: 42, output_tokens: 0 },
+    usage: { input_tokens: 42, input_tokens_details: { cached_tokens: 7 }, output_tokens: 0 },
   })
   // 35 tokens at 1, 7 cached at 0.1 and 40 written at 5 USD a million.
   expect(Number(response.headers.get("x-umpire-cost"))).toBeCloseTo(0.0002357, 12)
@@ -356,6 +356,71 @@ test("every gateway of a database serves what one of them connected, until it is
   }
 })
 
+test("reranks and moderations by it are reserved, recorded and charged as the same decisions", async () => {
+  await operator.connectModel({ body: { ...given(), sku: "reader", key: anthropic.key } })
+  const { id: org_id, secret } = await makeOrganization(server, { name: "Reader", owner: owner.email })
+  const opened = (await operator.listAllOrganizations()).find(({ id }) => id === org_id)
+  const account = opened?.billing_account_id ?? ""
+  const { api } = await ownerOf(server)
+  const params = { billing_account_id: account }
+  const left = async () =>
+    (await api.getBillingAccount({ params, query: { force_refresh: "true" } })).credit_balance_cents
+  const leave = async (cents: number) =>
+    await operator.adjustAccount({
+      body: { account, cents: cents - (await left()), reason: "What is left." },
+    })
+  const ask = async (path: string, body: object) =>
+    await server.post(path, { model: "reader", ...body }, { authorization: `Bearer ${secret}` })
+  const documents = Array.from({ length: 40 }, (_, nth) => `Parcel ${nth} is green.`)
+  const ranked = { query: "Which parcel is green?", documents }
+  const isGreen = { type: "predicate", instructions: "Is the word green there?" }
+
+  // Enough for the texts, not for what may be written about them.
+  await leave(6)
+  anthropic.chats.length = 0
+  const refused = await ask("/v1/rerank", ranked)
+  expect([refused.status, await refused.json()]).toMatchObject([
+    402,
+    { error: { code: "insufficient_credits" } },
+  ])
+  expect(anthropic.chats).toHaveLength(0)
+
+  await leave(100)
+  for (const [path, body, decisions] of [
+    ["/v1/decisions", { input: "The parcel is green.", questions: [isGreen] }, 1],
+    ["/v1/rerank", ranked, 40],
+    ["/v2/rerank", { ...ranked, documents: documents.slice(0, 1) }, 1],
+    ["/v1/moderations", { input: "The parcel is green." }, 1],
+    ["/v1/moderations", { input: ["The parcel is green.", "The parcel is blue."] }, 2],
+  ] as const) {
+    const response = await ask(path, body)
+    expect([path, response.status]).toEqual([path, 200])
+    expect(response.headers.get("x-umpire-uncalibrated")).toBe("reader")
+    const { usage, meta } = (await response.json()) as { usage: object; meta?: object }
+    if (path !== "/v1/decisions")
+      expect(usage).toEqual({ prompt_tokens: 42 * decisions, total_tokens: 82 * decisions })
+    if (meta)
+      expect(meta).toMatchObject({ tokens: { input_tokens: 42 * decisions, output_tokens: 40 * decisions } })
+    const at = { params: { org_id, seq_id: response.headers.get("x-umpire-sequence") ?? "" } }
+    await expect
+      .poll(async () => await api.getSequence(at).catch(() => null), { timeout: 30_000 })
+      .toMatchObject({
+        model: "reader",
+        input_tokens: 35 * decisions,
+        cached_input_tokens: 7 * decisions,
+        output_tokens: 40 * decisions,
+        cost: usdText(BigInt(decisions) * ticksOfUsd("0.0002357")),
+      })
+  }
+  const spent = async () => {
+    const { models } = await api.getUsageSpend({ params, query: {} })
+    return models.find(({ model }) => model === "reader")?.total_cents
+  }
+  await expect.poll(spent, { timeout: 30_000 }).toBeCloseTo(45 * 0.02357, 9)
+  // 100 less 1.06, in whole cents.
+  await expect.poll(left, { timeout: 30_000 }).toBe(98)
+})
+
 test("a cascade asks it what the small model doubts, also after a restart; away, the small answer stands with a warning", async () => {
   const organization = (await operator.listAllOrganizations()).at(-1)
   const params = { org_id: organization?.id ?? "" }
@@ -440,10 +505,14 @@ test("one request that is sent on has the same usage and cost per stage in heade
     const startMs = Date.now()
     const asked = await decide("both")
     const stages = asked.headers.get("x-umpire-stages") ?? ""
-    expect(stages).toMatch(/^umpire-decide;result=success;questions=1;tokens=\d+;ms=[\d.]+, followed;/)
-    expect(stages).toMatch(/followed;result=success;questions=1;tokens=82;ms=[\d.]+$/)
-    const own = Number(/tokens=(\d+)/.exec(stages)?.[1])
+    const [, tokens, ownCost = ""] =
+      /^umpire-decide;result=success;questions=1;tokens=(\d+);ms=[\d.]+;cost=([\d.]+), followed;/.exec(
+        stages,
+      ) ?? []
+    expect(stages).toMatch(/followed;result=success;questions=1;tokens=82;ms=[\d.]+;cost=0\.0002357$/)
+    const own = Number(tokens)
     const cost = asked.headers.get("x-umpire-cost") ?? ""
+    expect(ticksOfUsd(ownCost) + ticksOfUsd("0.0002357")).toBe(ticksOfUsd(cost))
     const { api } = await ownerOf(server)
     const at = { params: { org_id, seq_id: asked.headers.get("x-umpire-sequence") ?? "" } }
     await expect
@@ -454,7 +523,7 @@ test("one request that is sent on has the same usage and cost per stage in heade
         cached_input_tokens: 7,
         output_tokens: 40,
         stages: [
-          { model: "umpire-decide", input_tokens: own, output_tokens: 0 },
+          { model: "umpire-decide", input_tokens: own, output_tokens: 0, cost: ownCost },
           {
             model: "followed",
             input_tokens: 35,

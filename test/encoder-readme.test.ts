@@ -19,7 +19,7 @@ async function ask(body: unknown): Promise<Record<string, unknown>> {
   const asked = decodeDecisions(Buffer.from(JSON.stringify(body)))
   const call = { signal: never, admit: admitAny }
   const { margins, inputTokens } = await engine.score({ organizationId: "a", ...asked }, call)
-  const { answers } = decisionsAnswer(asked, margins, inputTokens)
+  const { answers } = decisionsAnswer(asked, margins, { inputTokens, cachedInputTokens: 0 })
   return Object.fromEntries(answers.map((one) => [one.name, shortAnswer(one)]))
 }
 

@@ -372,7 +372,10 @@ const tokens = z.int().min(0)
 
 export const DecisionUsage = namedStrictObject("DecisionUsage", {
   input_tokens: tokens.meta({ description: "The shared prefix once plus every branch suffix." }),
-  input_tokens_details: z.strictObject({ cache_write_tokens: tokens, cached_tokens: tokens }),
+  input_tokens_details: z.strictObject({
+    cache_write_tokens: tokens,
+    cached_tokens: tokens.meta({ description: "Of input_tokens, what a chat model's provider had cached." }),
+  }),
   output_tokens: z.literal(0),
   output_tokens_details: z.strictObject({ reasoning_tokens: z.literal(0) }),
   total_tokens: tokens.meta({ description: "Equal to input_tokens." }),

@@ -38,6 +38,7 @@ const sourceIn =
   ({ callSource }: Endpoint): boolean =>
     callSource !== undefined && sources.includes(callSource)
 const decides = sourceIn("decisions", "systemone")
+const scores = sourceIn("decisions", "systemone", "rerank", "moderations")
 const writes = sourceIn("chat_completions", "completions", "responses", "messages", "compact")
 const takesTools = sourceIn("responses", "messages", "count_tokens", "compact")
 const isAnthropic = ({ surface }: Endpoint): boolean => surface === "anthropic"
@@ -105,7 +106,8 @@ export const answerHeaders: readonly Header[] = [
   { name: costHeader, description: "What the decision cost, in USD.", on: decides },
   {
     name: stagesHeader,
-    description: "The models of a virtual model that worked on it, in order.",
+    description:
+      "The models of a virtual model that worked on it, in order: MODEL;result=RESULT;questions=N;tokens=N;ms=N;cost=USD.",
     on: isMetered,
   },
   {
@@ -121,7 +123,7 @@ export const answerHeaders: readonly Header[] = [
   {
     name: uncalibratedHeader,
     description: "The chat models whose probabilities nothing has calibrated.",
-    on: decides,
+    on: scores,
   },
   { name: setHeader, description: "The question set and version that answered.", on: decides },
   { name: abstainedHeader, description: "The questions that the set abstained from.", on: decides },

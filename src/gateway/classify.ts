@@ -27,7 +27,7 @@ import { detectLanguage } from "./language.ts"
 import type { ScoreDeps } from "./score.ts"
 import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
 import type { ModelResolver, Resolved } from "./organization-access.ts"
-import type { SequenceDescription } from "./meter.ts"
+import type { SequenceDescription, Usage } from "./meter.ts"
 
 export interface DecideDeps extends ScoreDeps, MeteredDeps {
   readonly models: Pick<ModelResolver, "resolve">
@@ -78,7 +78,7 @@ export function classificationHandlers(
   const classify = async <Answer>(
     wire: Wire,
     asker: BytesCall,
-    answer: (classification: Judged, margins: Float64Array, inputTokens: number) => Answer,
+    answer: (classification: Judged, margins: Float64Array, usage: Usage) => Answer,
   ): Promise<Answer> =>
     await runMetered(deps, { callSource: wire, asker }, async (call) => {
       const { organizationId, request, sequence } = call
@@ -95,11 +95,7 @@ export function classificationHandlers(
       const policy = isOfSet ? await deps.sets.policyFor(organizationId, asked) : plainPolicy(asked)
       const { answers, margins, usage } = await decide(deps, call, policy)
       const verdicts = policy.verdicts?.(answers) ?? null
-      return answer(
-        { ...policy.classification, verdicts },
-        margins,
-        usage.inputTokens + usage.cachedInputTokens,
-      )
+      return answer({ ...policy.classification, verdicts }, margins, usage)
     })
   return {
     createDecision: async (call) => await classify("decisions", call, decisionsAnswer),

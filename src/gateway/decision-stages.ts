@@ -7,14 +7,14 @@ import type { Model } from "../base/catalog.ts"
 import { elementAt } from "../base/lists.ts"
 import type { Ticks } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
-import { type CascadeRule, uncalibratedHeader } from "../contract/platform/virtual-models.ts"
+import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import type { EvidenceReading } from "../engine/engine.ts"
 import { answerConfidence } from "../scoring/teach/apply.ts"
 import { marginsOf, type Question } from "./classification/classification.ts"
 import { type AskStage, FurtherStages, type StageAnswer, type StagedRequest } from "./further-stages.ts"
 import { costOf, type Usage } from "./meter.ts"
-import { score, type ScoreDeps, type ScoreRequest } from "./score.ts"
-import { firstThatServes, headerToken, tellStages } from "./stages.ts"
+import { score, type ScoreDeps, type ScoreRequest, tellUncalibrated } from "./score.ts"
+import { firstThatServes, tellStages } from "./stages.ts"
 
 /** What is made of the margins of a question, and whether another model should be asked. */
 export interface StageReader<Answer> {
@@ -178,7 +178,7 @@ export function joinMargins(answers: readonly PlainAnswer[]): Float64Array {
 async function scoreAt(deps: ScoreDeps, request: ScoreRequest, signal: AbortSignal): Promise<StageAnswer> {
   const { model, branches } = request
   const scored = await score(deps, request, signal)
-  if (scored.isUncalibrated) request.call.header(uncalibratedHeader, headerToken(model.sku))
+  if (scored.isUncalibrated) tellUncalibrated(request.call, model)
   if (scored.margins.length === branches.length) return { model, scored }
   throw new Fault(
     "invalid_worker_response",

@@ -11,7 +11,7 @@ import { branchCount, type Question } from "./classification/classification.ts"
 import { costOf, noUsage, type Usage } from "./meter.ts"
 import type { Resolved } from "./organization-access.ts"
 import { isShortOfCredit } from "./reservations.ts"
-import { type Scored, type ScoreDeps, type ScoreRequest, tokensMost } from "./score.ts"
+import { type Scored, type ScoreDeps, type ScoreRequest, sizeMost } from "./score.ts"
 import { headerToken } from "./stages.ts"
 
 export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
@@ -232,10 +232,8 @@ function dearestOf(
   work: PricedWork,
   models: readonly Model[],
 ): Ticks {
-  const plain = { inputTokens: tokensMost(work), outputTokens: 0 }
   return models.reduce((dearest, { sku, prices }) => {
-    const size = router.sizeMost?.(sku, work) ?? plain
-    const ticks = costOf(prices, { ...noUsage, ...size, executionMs: timeoutMs })
+    const ticks = costOf(prices, { ...noUsage, ...sizeMost(router, sku, work), executionMs: timeoutMs })
     return ticks > dearest ? ticks : dearest
   }, 0n)
 }

@@ -33,6 +33,16 @@ export interface Usage {
 
 export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, executionMs: 0 }
 
+export function sumUsage(usages: readonly Usage[]): Usage {
+  const sum = (field: keyof Usage): number => usages.reduce((total, usage) => total + usage[field], 0)
+  return {
+    inputTokens: sum("inputTokens"),
+    cachedInputTokens: sum("cachedInputTokens"),
+    outputTokens: sum("outputTokens"),
+    executionMs: sum("executionMs"),
+  }
+}
+
 export interface Outcome {
   /** Cancelled: the client went away. */
   readonly result: "success" | "error" | "cancelled"
@@ -442,14 +452,7 @@ class StageBook {
 
   /** Of all stages. */
   get usage(): Usage {
-    const sum = (field: keyof Usage): number =>
-      this.#ended.reduce((total, { usage }) => total + usage[field], 0)
-    return {
-      inputTokens: sum("inputTokens"),
-      cachedInputTokens: sum("cachedInputTokens"),
-      outputTokens: sum("outputTokens"),
-      executionMs: sum("executionMs"),
-    }
+    return sumUsage(this.#ended.map(({ usage }) => usage))
   }
 
   begin(model: Model, questions: number | null): void {

@@ -2,10 +2,12 @@
 import type { Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import { utf8Bytes } from "../contract/decisions.ts"
+import { uncalibratedHeader } from "../contract/platform/virtual-models.ts"
 import { promptText } from "../engine/branch.ts"
 import {
   type EvidenceReading,
   type Scored as WorkerScored,
+  type ScoreSize,
   type ScoreWork,
   unusableIn,
 } from "../engine/engine.ts"
@@ -14,6 +16,7 @@ import { coherentMargins } from "./classification/classification.ts"
 import { costOf, noUsage, type Usage } from "./meter.ts"
 import type { MeteredCall } from "./metered-call.ts"
 import type { Router } from "./routing/router.ts"
+import { headerToken } from "./stages.ts"
 
 export interface ScoreDeps {
   readonly router: Pick<Router, "open"> & Partial<Pick<Router, "sizeMost">>
@@ -65,32 +68,34 @@ export async function score(deps: ScoreDeps, request: ScoreRequest, signal: Abor
       startedMs = deps.clock.monotonicMs()
     }
     const scored = await routed.score({ organizationId, evidence, branches, reading }, { signal, admit })
-    const { margins, inputTokens, chat, isUncalibrated = false } = scored
-    const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
-    const executionMs = deps.clock.monotonicMs() - startedMs
+    const { margins, isUncalibrated = false } = scored
     return {
       margins: coherentMargins(branches, margins),
-      usage: { inputTokens: inputTokens - cachedInputTokens, cachedInputTokens, outputTokens, executionMs },
+      usage: usageOf(scored, deps.clock.monotonicMs() - startedMs),
       reading: reading ? (scored.reading ?? unread(model, scored)) : null,
       isUncalibrated,
     }
   } catch (error) {
     const unusable = unusableIn(error)
     if (unusable) {
-      const { inputTokens, cachedInputTokens, outputTokens } = unusable.used
-      const usage = {
-        ...noUsage,
-        inputTokens: inputTokens - cachedInputTokens,
-        cachedInputTokens,
-        outputTokens,
-      }
-      unusable.costTicks = costOf(model.prices, usage)
+      const { used } = unusable
+      unusable.costTicks = costOf(model.prices, usageOf({ inputTokens: used.inputTokens, chat: used }, 0))
     }
     throw error
   } finally {
     routed.close()
   }
 }
+
+type Counted = Pick<WorkerScored, "inputTokens" | "chat">
+
+export function usageOf({ inputTokens, chat }: Counted, executionMs: number): Usage {
+  const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
+  return { inputTokens: inputTokens - cachedInputTokens, cachedInputTokens, outputTokens, executionMs }
+}
+
+export const tellUncalibrated = (call: MeteredCall, { sku }: Model): void =>
+  call.header(uncalibratedHeader, headerToken(sku))
 
 /**
  * Of an engine that does not tell: the catalog is all that is known of it, and how a chat model is asked and calibrated. What was
@@ -109,6 +114,13 @@ export const UNCALIBRATED = "uncalibrated"
 
 /** Tokens that the wording of a branch and the template around it take, at most. */
 const wordingTokensMax = 512
+
+/** The most that one text's branches can read and write at any worker of the model, known before one is found. */
+export const sizeMost = (
+  router: ScoreDeps["router"],
+  sku: string,
+  work: Pick<ScoreWork, "evidence" | "branches">,
+): ScoreSize => router.sizeMost?.(sku, work) ?? { inputTokens: tokensMost(work), outputTokens: 0 }
 
 /** No tokenizer makes more tokens than there are bytes. */
 export const tokensMost = ({ evidence, branches }: Pick<ScoreWork, "evidence" | "branches">): number =>

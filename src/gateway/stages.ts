@@ -1,5 +1,6 @@
 /** Models that are tried one after another until one serves, of a decision or of a generation, and how the stages are told. */
 import type { Model } from "../base/catalog.ts"
+import { usdText } from "../base/money.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 import { stagesHeader } from "../contract/platform/virtual-models.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
@@ -11,13 +12,14 @@ export function tellStages(
   stages: readonly RecordedStage[],
   answering: Model | null = null,
 ): void {
-  const told = stages.map(({ model, result, questions, ms, ...used }) =>
+  const told = stages.map(({ model, result, questions, ms, cost_ticks, ...used }) =>
     [
       headerToken(model),
       `result=${result}`,
       ...(questions === null ? [] : [`questions=${questions}`]),
       `tokens=${used.input_tokens + used.cached_input_tokens + used.output_tokens}`,
       `ms=${ms}`,
+      `cost=${usdText(BigInt(cost_ticks))}`,
     ].join(";"),
   )
   header(stagesHeader, [...told, ...(answering ? [headerToken(answering.sku)] : [])].join(", "))

@@ -42,7 +42,7 @@ export async function score(scorer: Scorer, work: Work, signal: AbortSignal): Pr
 
 /** The contract's answers, each under its name instead of with it. */
 export function answersOf(asked: Classification, margins: Float64Array): SetDecision["answers"] {
-  const { answers } = decisionsAnswer(asked, margins, 0)
+  const { answers } = decisionsAnswer(asked, margins, { inputTokens: 0, cachedInputTokens: 0 })
   return Object.fromEntries(
     answers.flatMap(({ name, ...answer }) =>
       // Part of the wire that no model here produces.

@@ -36,7 +36,7 @@ export async function openLocalDecisions(
       const call = { signal: deadline(), admit: admitAny }
       const { margins: own, inputTokens } = await engine.score(work, call)
       const margins = coherentMargins(work.branches, own)
-      return decisionsAnswer(classification, margins, inputTokens)
+      return decisionsAnswer(classification, margins, { inputTokens, cachedInputTokens: 0 })
     },
     countTokens: async (request) =>
       await measure(async (admit) => await engine.score(read(request).work, { signal: deadline(), admit })),

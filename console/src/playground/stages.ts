@@ -9,7 +9,7 @@ export interface AnsweredStage {
   readonly tokens: number
 }
 
-/** Each is `MODEL;result=RESULT;questions=N;tokens=N;ms=N`; none where the model is no virtual one. */
+/** Each is `MODEL;result=RESULT;questions=N;tokens=N;ms=N;cost=USD`; none where the model is no virtual one. */
 export function readStages(header: string | null): AnsweredStage[] {
   if (header === null) return []
   return header.split(", ").map((stage) => {

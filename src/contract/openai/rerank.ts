@@ -59,7 +59,7 @@ export const Reranking = namedObject("Reranking", {
   meta: z
     .object({
       api_version: z.object({ version: z.enum(["1", "2"]) }),
-      tokens: z.object({ input_tokens: z.int().min(0), output_tokens: z.literal(0) }),
+      tokens: z.object({ input_tokens: z.int().min(0), output_tokens: z.int().min(0) }),
     })
     .meta({ description: "The usage again, where Cohere's clients look for it." }),
 })

@@ -19,7 +19,7 @@ export const virtualModelLimits = {
   latencyMsMax: 600_000,
 } as const
 
-/** The stages of a request for a virtual model, in order: `MODEL;result=RESULT;questions=N;tokens=N;ms=N`, separated by commas. */
+/** The stages of a request for a virtual model, in order: `MODEL;result=RESULT;questions=N;tokens=N;ms=N;cost=USD`, separated by commas. */
 export const stagesHeader = "x-umpire-stages"
 /** Why an answer is not what it could be: a stage of a cascade that failed, a budget that was spent, or a text in a language that the model has not learnt. */
 export const warningHeader = "x-umpire-warning"

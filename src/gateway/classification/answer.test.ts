@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest"
 import { DecisionsResponse } from "../../contract/decisions.ts"
 import { SystemOneResponse } from "../../contract/systemone.ts"
 import { decisionsAnswer, decodeDecisions, decodeSystemOne, systemOneAnswer } from "./wire.ts"
+import { noUsage, type Usage } from "../meter.ts"
 import type { Classification } from "./classification.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -14,9 +15,11 @@ const systemOneOf = (questions: string): Classification =>
   })
 /** The body as it is sent. */
 const answer = (classification: Classification, scores: Float64Array, inputTokens: number): string =>
+  answerOf(classification, scores, { ...noUsage, inputTokens })
+const answerOf = (classification: Classification, scores: Float64Array, usage: Usage): string =>
   classification.wire === "systemone"
-    ? systemOneAnswer(classification, scores, inputTokens).text
-    : JSON.stringify(decisionsAnswer(classification, scores, inputTokens))
+    ? systemOneAnswer(classification, scores, usage).text
+    : JSON.stringify(decisionsAnswer(classification, scores, usage))
 const margins = (...values: number[]): Float64Array => Float64Array.from(values)
 
 const levels = [{ label: "same" }, { label: "same", description: "d" }]
@@ -47,6 +50,19 @@ describe("decisions", () => {
   it("answers no questions with no answers and the tokens it is told", () => {
     const response = DecisionsResponse.parse(JSON.parse(answer(decisionsOf([]), margins(), 0)))
     expect(response).toMatchObject({ answers: [], usage: { input_tokens: 0, total_tokens: 0 } })
+  })
+
+  it("says how many of its tokens were cached; System One counts them in its one number", () => {
+    const usage = { ...noUsage, inputTokens: 35, cachedInputTokens: 7 }
+    const decided = DecisionsResponse.parse(JSON.parse(answerOf(decisionsOf([]), margins(), usage)))
+    expect(decided.usage).toMatchObject({
+      input_tokens: 42,
+      input_tokens_details: { cache_write_tokens: 0, cached_tokens: 7 },
+      total_tokens: 42,
+    })
+    const asked = systemOneOf('{"p":{"type":"noul","instructions":"p"}}')
+    const one = SystemOneResponse.parse(JSON.parse(answerOf(asked, margins(0), usage)))
+    expect(one.usage).toEqual({ input_tokens: 42, output_tokens: 0 })
   })
 
   it("writes every double so that it reads back the same", () => {

@@ -13,6 +13,7 @@ import { EncodedJson } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { SystemOneRequest, SystemOneSetRequest } from "../../contract/systemone.ts"
 import { UnusableMargin, readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
+import type { Usage } from "../meter.ts"
 import {
   type Classification,
   type Question,
@@ -128,6 +129,12 @@ export interface Judged extends Classification {
   readonly verdicts?: readonly AnswerVerdict[] | null
 }
 
+type InputUsage = Pick<Usage, "inputTokens" | "cachedInputTokens">
+
+/** Also the cached ones. */
+const inputTokensOf = ({ inputTokens, cachedInputTokens }: InputUsage): number =>
+  inputTokens + cachedInputTokens
+
 /**
  * The body of a 200. Margins are those of `classification.branches`, in their order; a wrong number of them, or one that is not
  * finite, is Fault `invalid_worker_response`.
@@ -135,8 +142,9 @@ export interface Judged extends Classification {
 export function decisionsAnswer(
   classification: Judged,
   margins: Float64Array,
-  inputTokens: number,
+  usage: InputUsage,
 ): DecisionsResponse {
+  const inputTokens = inputTokensOf(usage)
   const { verdicts } = classification
   const answers = eachQuestion(classification, margins, decisionAnswer)
   return {
@@ -146,7 +154,7 @@ export function decisionsAnswer(
     model: classification.model,
     usage: {
       input_tokens: inputTokens,
-      input_tokens_details: { cache_write_tokens: 0, cached_tokens: 0 },
+      input_tokens_details: { cache_write_tokens: 0, cached_tokens: usage.cachedInputTokens },
       output_tokens: 0,
       output_tokens_details: { reasoning_tokens: 0 },
       total_tokens: inputTokens,
@@ -191,7 +199,7 @@ function decisionAnswer(question: Question, margins: Float64Array): DecisionAnsw
 export function systemOneAnswer(
   classification: Judged,
   margins: Float64Array,
-  inputTokens: number,
+  usage: InputUsage,
 ): EncodedJson {
   const { questions, verdicts } = classification
   const named = eachQuestion(classification, margins, namedAnswer)
@@ -203,7 +211,7 @@ export function systemOneAnswer(
   const response = ordered({
     answers: new JsonObject(answers),
     model: classification.model,
-    usage: ordered({ input_tokens: numeral(inputTokens), output_tokens: numeral(0) }),
+    usage: ordered({ input_tokens: numeral(inputTokensOf(usage)), output_tokens: numeral(0) }),
   })
   return new EncodedJson(printJson(response))
 }

@@ -30,14 +30,15 @@ import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import { readersOf } from "./media.ts"
 import { isShortOfCredit } from "../reservations.ts"
 import { detectLanguage } from "../language.ts"
-import type { Routed, Router } from "../routing/router.ts"
+import type { Routed } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
+import type { ScoreDeps } from "../score.ts"
 import { firstThatServes, tellStages, type Turn } from "../stages.ts"
 
 export interface InferenceDeps {
   readonly catalog: Catalog
   readonly models: ModelResolver
-  readonly router: Pick<Router, "open">
+  readonly router: ScoreDeps["router"]
   readonly meter: Meter
   readonly clock: Clock
   readonly ids: Ids

@@ -71,11 +71,12 @@ export function moderationHandler(deps: InferenceDeps): Handler<typeof createMod
         ...(await scoreEach(deps, metered, { model: turn.model, texts: work })),
       }))
       await metered.succeed(usage, () => outputContent(model.sku))
+      const inputTokens = usage.inputTokens + usage.cachedInputTokens
       return {
         id: deps.ids.next("modr"),
         model: model.sku,
         results: margins.map(resultOf),
-        usage: { prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens },
+        usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + usage.outputTokens },
       }
     })
 }

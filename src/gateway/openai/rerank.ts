@@ -12,8 +12,8 @@ import { readPredicate } from "../../scoring/answers.ts"
 import { detectLanguage } from "../language.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import type { Resolved } from "../organization-access.ts"
-import { noUsage, type Usage } from "../meter.ts"
-import { tokensMost } from "../score.ts"
+import { noUsage, sumUsage, type Usage } from "../meter.ts"
+import { sizeMost, tellUncalibrated, usageOf } from "../score.ts"
 import { embedMetered } from "./embed.ts"
 import {
   type AskedModel,
@@ -123,9 +123,11 @@ interface RerankFacts {
 
 function reranking(
   { top_n, return_documents }: RerankRequest,
-  { scores, usage: { inputTokens } }: Relevance,
+  { scores, usage }: Relevance,
   { id, model, texts, version }: RerankFacts,
 ): Reranking {
+  const inputTokens = usage.inputTokens + usage.cachedInputTokens
+  const { outputTokens } = usage
   const results = scores
     .map((relevance_score, index) => ({ index, relevance_score }))
     .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
@@ -138,8 +140,8 @@ function reranking(
       ...result,
       ...(return_documents === true ? { document: { text: texts[result.index] ?? "" } } : {}),
     })),
-    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
-    meta: { api_version: { version }, tokens: { input_tokens: inputTokens, output_tokens: 0 } },
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens + outputTokens },
+    meta: { api_version: { version }, tokens: { input_tokens: inputTokens, output_tokens: outputTokens } },
   }
 }
 
@@ -164,17 +166,20 @@ export async function scoreEach(
   for (const { branches } of texts) checkBranches(branches)
   const routed = await metered.route(deps.router, model)
   // The exact count is known only at a worker, whose places a request must not hold all at once.
-  const inputTokens = texts.reduce((sum, text) => sum + tokensMost(text), 0)
-  await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: deps.timeoutMs })
+  const most = texts.map((text): Usage => ({ ...noUsage, ...sizeMost(deps.router, model.sku, text) }))
+  await sequence.reserve(model, { ...sumUsage(most), executionMs: deps.timeoutMs })
   const margins: Float64Array[] = []
-  const used = { ...noUsage, inputTokens: 0 }
+  const used: Usage[] = []
+  let isUncalibrated = false
   const startedMs = deps.clock.monotonicMs()
   await mapConcurrent(texts, { concurrency: concurrencyMax, signal }, async (text, at, either) => {
     const scored = await routed.score({ ...text, organizationId }, { signal: either, admit: admitAny })
     margins[at] = scored.margins
-    used.inputTokens += scored.inputTokens
+    used[at] = usageOf(scored, 0)
+    isUncalibrated ||= scored.isUncalibrated === true
   })
-  return { margins, usage: { ...used, executionMs: deps.clock.monotonicMs() - startedMs } }
+  if (isUncalibrated) tellUncalibrated(metered, model)
+  return { margins, usage: { ...sumUsage(used), executionMs: deps.clock.monotonicMs() - startedMs } }
 }
 
 /** Models for decisions; the errors are those of this surface. */

@@ -268,11 +268,7 @@ export function decideHandlers(deps: DecideSetDeps): Pick<Handlers<Table>, "deci
         }
         const { questions, policy } = setPolicy(deps, found, asked)
         const { answers, margins, usage } = await decide(deps, call, policy)
-        const decided = decisionsAnswer(
-          policy.classification,
-          margins,
-          usage.inputTokens + usage.cachedInputTokens,
-        )
+        const decided = decisionsAnswer(policy.classification, margins, usage)
         return {
           answers: decided.answers.map((one, at) =>
             toVerdict(one, elementAt(answers, at).verdict, elementAt(questions, at)),
