@@ -1,8 +1,10 @@
 /** Limits of a whole server: of the disk that usage needs, of the bytes in memory, and of what one connection may ask ahead. */
+import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { operatorOf } from "./operator.ts"
+import { WebSocket } from "ws"
+import { makeOrganization, operatorOf } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 let server: TestServer
@@ -66,6 +68,44 @@ test("a body beyond what one organization may hold is refused with a time to com
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"])
   expect(await refused.json()).toMatchObject({ error: { code: "over_capacity" } })
   expect((await decide("The parcel is late.")).status).toBe(200)
+})
+
+async function openSocket(key = server.key): Promise<WebSocket> {
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
+    headers: { authorization: `Bearer ${key}` },
+  })
+  await once(socket, "open")
+  return socket
+}
+
+async function answerOf(socket: WebSocket): Promise<unknown> {
+  const [text] = (await once(socket, "message")) as [Buffer]
+  return JSON.parse(text.toString())
+}
+
+async function heldBytes(): Promise<number> {
+  const text = await (await fetch(`${server.url}/metrics`)).text()
+  return Number(/^umpire_request_bytes (\d+)$/m.exec(text)?.[1])
+}
+
+test("unfinished messages of WebSockets take the budget of one organization, and another one is answered", async () => {
+  // Of what one organization may hold, 7 MiB, each takes 3.
+  const part = Buffer.alloc(3 * 1024 * 1024, "x")
+  const held = [await openSocket(), await openSocket()]
+  for (const socket of held) socket.send(part, { fin: false })
+  await expect.poll(heldBytes).toBeGreaterThanOrEqual(2 * part.length)
+  const refused = await openSocket()
+  const closed = once(refused, "close")
+  refused.send(part, { fin: false })
+  expect(await answerOf(refused)).toMatchObject({ status: 503, error: { code: "over_capacity" } })
+  expect((await closed)[0]).toBe(1013)
+  const { secret } = await makeOrganization(server, { name: "Second", owner: "second@example.com" })
+  const other = await openSocket(secret)
+  const large = "x".repeat(part.length)
+  other.send(JSON.stringify({ type: "response.create", model: "umpire-chat", input: large, generate: false }))
+  expect(await answerOf(other)).toMatchObject({ type: "response.created" })
+  for (const socket of [...held, other]) socket.terminate()
+  await expect.poll(heldBytes).toBe(0)
 })
 
 test.runIf(process.platform === "linux")(

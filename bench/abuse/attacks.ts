@@ -241,6 +241,44 @@ const heldLarge: Attack = {
   },
 }
 
+const unfinishedSockets = 60
+
+/** A frame of 8 MiB, masked with zeros, without its last byte. */
+function unfinishedFrame(): Buffer {
+  const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0])
+  return Buffer.concat([head, Buffer.alloc(8 * mebibyte - 1, "a")])
+}
+
+const heldMessages: Attack = {
+  name: `${unfinishedSockets} sockets with unfinished messages of 8 MiB`,
+  run: async ({ url, key }) => {
+    const frame = unfinishedFrame()
+    const { hostname, port } = new URL(url)
+    const head =
+      `GET /v1/responses HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${key}\r\n` +
+      "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n" +
+      "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    let refused = 0
+    const sockets = Array.from({ length: unfinishedSockets }, () =>
+      connect(Number(port), hostname).on("error", () => undefined),
+    )
+    const settled = sockets.map(async (socket) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      socket.once("close", () => resolve())
+      socket.write(head)
+      socket.once("data", () => {
+        socket.on("data", (part: Buffer) => (refused += Number(part.includes("over_capacity"))))
+        socket.write(frame, () => resolve())
+      })
+      await promise
+    })
+    await Promise.race([Promise.all(settled), wait(sentMsMax)])
+    await wait(heldMs)
+    for (const socket of sockets) socket.destroy()
+    return `${refused} of ${unfinishedSockets} refused with over_capacity`
+  },
+}
+
 const guesses = 64
 
 const signInFlood: Attack = {
@@ -274,6 +312,7 @@ export const attacks: readonly Attack[] = [
   reranked,
   unreadDocuments,
   heldLarge,
+  heldMessages,
   signInFlood,
   socketFlood,
   ...drips,

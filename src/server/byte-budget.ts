@@ -87,12 +87,13 @@ export class ByteLease {
   }
 
   /**
-   * A body of this size will come: it is refused before it is read where its holder has no room left for all of it. Otherwise many
+   * A body of this size will come, or more than was announced before: it is refused before it is read where its holder has no room left for all of it. Otherwise many
    * that come at once would fill the room together, and each would be refused when most of it had been read.
    */
   announce(bytes: number): void {
     const more = this.#more(this.#bytes, bytes)
-    if (!this.#account.hasRoom(this.holder, { ...more, held: bytes }, bytes)) throw overCapacity()
+    if (!this.#account.hasRoom(this.holder, { ...more, held: bytes - this.#bytes }, bytes))
+      throw overCapacity()
     this.#account.add(this.holder, more)
     this.#announced = bytes
   }

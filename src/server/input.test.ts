@@ -4,8 +4,9 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { z } from "zod"
 import { endpoint } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { SlowBody } from "./body-rate.ts"
 import { ByteBudget, type ByteLease } from "./byte-budget.ts"
-import { parseJsonBody, parseQuery, readBody, SlowBody } from "./input.ts"
+import { parseJsonBody, parseQuery, readBody } from "./input.ts"
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

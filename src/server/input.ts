@@ -17,6 +17,7 @@ import {
 } from "../contract/endpoint.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 import { type EndpointName, table } from "../contract/table.ts"
+import { BodyRate, bodyBytesPerMsMin, bodyWindowMs, SlowBody } from "./body-rate.ts"
 import type { ByteLease } from "./byte-budget.ts"
 
 export function parseParams(
@@ -91,17 +92,6 @@ function badQuery(name: string, found: string): Fault {
 
 const jsonType = /^application\/json(?:\s*;.*)?$/i
 const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
-
-/** Over the last 15 s a body must have come at 1 KiB/s: a slower client is disconnected, whatever it sent before. */
-const bodyWindowMs = 15_000
-const bodyBytesPerMsMin = 1024 / 1000
-
-/** A body that came slower than the minimum rate. */
-export class SlowBody extends Fault {
-  constructor() {
-    super("invalid_request", "Cannot read the request: its body came too slowly")
-  }
-}
 
 /**
  * The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the
@@ -236,25 +226,20 @@ function collect(
   checkSize: (size: number) => void,
 ): Promise<Uint8Array> {
   const chunks: Buffer[] = []
-  let slowAtMs = performance.now() + bodyWindowMs
   let size = 0
   // Of a client that left before this reads, neither an end nor a close would be heard.
   if (message.destroyed && !message.complete) return Promise.reject(brokeOff())
   return new Promise((resolve, reject) => {
-    const checkRate = (): void => {
-      const leftMs = slowAtMs - performance.now()
-      if (leftMs > 0) timer = setTimeout(checkRate, leftMs)
-      else stop(new SlowBody())
-    }
+    const rate = new BodyRate(() => stop(new SlowBody()))
     const stop = (fault: unknown): void => {
       message.off("data", take)
-      clearTimeout(timer)
+      rate.end()
       chunks.splice(0)
       reject(fault)
     }
     const take = (chunk: Buffer): void => {
       size += chunk.length
-      slowAtMs = Math.min(performance.now() + bodyWindowMs, slowAtMs + chunk.length / bodyBytesPerMsMin)
+      rate.add(chunk.length)
       try {
         checkSize(size)
         lease.take(chunk.length)
@@ -264,10 +249,10 @@ function collect(
       }
     }
     // Mostly the body came with the head.
-    let timer = message.complete ? undefined : setTimeout(checkRate, bodyWindowMs)
+    if (!message.complete) rate.begin()
     message.on("data", take)
     message.on("end", () => {
-      clearTimeout(timer)
+      rate.end()
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size))
     })
     // Without a listener to errors, one that breaks off is only closed.

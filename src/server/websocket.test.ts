@@ -18,10 +18,16 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
+interface Server {
+  /** What every check of a key waits for. */
+  readonly authenticating?: Promise<void>
+  readonly bytes?: ByteBudget
+}
+
 async function serve(
   conversation: Conversation,
   times: Partial<WebSocketTimes> = {},
-  authenticating: Promise<void> = Promise.resolve(),
+  { authenticating = Promise.resolve(), bytes = new ByteBudget() }: Server = {},
 ) {
   const access = openAccess(() => !revoked.now)
   const revoked = { now: false }
@@ -47,7 +53,7 @@ async function serve(
       ids: createIds(),
       log: silentLog,
       requestTimeoutMs: 600_000,
-      bytes: new ByteBudget(),
+      bytes,
       trustedProxies: noProxies,
     },
   )
@@ -89,7 +95,7 @@ const upgrade =
 
 test("a client that resets while it is authenticated ends nothing but its own connection", async () => {
   const authenticated = Promise.withResolvers<void>()
-  const { port, open, server } = await serve(echo, {}, authenticated.promise)
+  const { port, open, server } = await serve(echo, {}, { authenticating: authenticated.promise })
   const upgrading = once(server, "upgrade")
   const stream = connect(port, "127.0.0.1").on("error", () => undefined)
   stream.write(upgrade)
@@ -106,7 +112,7 @@ test("a client that resets while it is authenticated ends nothing but its own co
 
 test("a connection that is authenticated while the server stops is refused", async () => {
   const authenticated = Promise.withResolvers<void>()
-  const { port, sockets, server } = await serve(echo, {}, authenticated.promise)
+  const { port, sockets, server } = await serve(echo, {}, { authenticating: authenticated.promise })
   const upgrading = once(server, "upgrade")
   const stream = connect(port, "127.0.0.1")
   stream.write(upgrade)
@@ -325,3 +331,108 @@ test.each([
     expect(peakBytes).toBeLessThan(64 * 1024 * 1024)
   },
 )
+
+const mebibyte = 1024 * 1024
+
+/** Answers with the size of the message. */
+const measure: Conversation = {
+  async *answer(message) {
+    yield message.length
+  },
+}
+const overCapacity = { type: "error", status: 503, error: { code: "over_capacity" } }
+
+test("messages that are half sent take the budget, the next is refused and closes its connection, and small ones are answered", async () => {
+  const bytes = new ByteBudget(16 * mebibyte)
+  const { open } = await serve(measure, {}, { bytes })
+  // One organization may hold 7 MiB.
+  const part = Buffer.alloc(3 * mebibyte, "x")
+  const held = [await open(), await open()]
+  for (const socket of held) socket.send(part, { fin: false })
+  await expect.poll(() => bytes.heldBytes).toBeGreaterThanOrEqual(2 * part.length)
+  const refused = await open()
+  const [answer, closed] = [messageOf(refused), closeOf(refused)]
+  refused.send(part, { fin: false })
+  expect(await answer).toMatchObject(overCapacity)
+  expect(await closed).toBe(1013)
+  const small = await open()
+  small.send("small")
+  expect(await messageOf(small)).toBe(5)
+  for (const socket of held) {
+    socket.send("y", { fin: true })
+    expect(await messageOf(socket)).toBe(part.length + 1)
+  }
+  await expect.poll(() => bytes.heldBytes).toBe(0)
+  small.send(part)
+  expect(await messageOf(small)).toBe(part.length)
+})
+
+test("a message that came whole without room is refused alone: its connection goes on", async () => {
+  const bytes = new ByteBudget(16 * mebibyte)
+  const { open } = await serve(measure, {}, { bytes })
+  const socket = await open()
+  const others = bytes.lease()
+  others.add(16 * mebibyte)
+  socket.send("small")
+  expect(await messageOf(socket)).toMatchObject(overCapacity)
+  others.close()
+  socket.send("small")
+  expect(await messageOf(socket)).toBe(5)
+})
+
+test("an unfinished message of a client that goes away is given back", async () => {
+  const bytes = new ByteBudget()
+  const { port } = await serve(measure, {}, { bytes })
+  const stream = connect(port, "127.0.0.1").on("error", () => undefined)
+  const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0])
+  stream.write(Buffer.concat([Buffer.from(upgrade), head, Buffer.alloc(2 * mebibyte - 1)]))
+  await expect.poll(() => bytes.heldBytes).toBeGreaterThanOrEqual(2 * mebibyte - 1)
+  stream.resetAndDestroy()
+  await expect.poll(() => bytes.heldBytes).toBe(0)
+})
+
+test("a message that comes more slowly than a body may closes its connection", async () => {
+  const bytes = new ByteBudget()
+  const { open } = await serve(measure, {}, { bytes })
+  const socket = await open()
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+  closers.push(async () => void vi.useRealTimers())
+  const [answer, closed] = [messageOf(socket), closeOf(socket)]
+  socket.send("x".repeat(100_000), { fin: false })
+  await expect.poll(() => bytes.heldBytes).toBeGreaterThanOrEqual(100_000)
+  vi.advanceTimersByTime(15_000)
+  expect(await answer).toMatchObject({ type: "error", status: 400, error: { code: "invalid_request" } })
+  expect(await closed).toBe(1008)
+  await expect.poll(() => bytes.heldBytes).toBe(0)
+})
+
+test("a client that cannot answer pings amid a frame stays while its bytes come", async () => {
+  const bytes = new ByteBudget()
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
+  closers.push(async () => void vi.useRealTimers())
+  const { port } = await serve(measure, { pingMs: 250 }, { bytes })
+  const stream = connect(port, "127.0.0.1")
+  stream.write(Buffer.concat([Buffer.from(upgrade), Buffer.from([0x81, 0xfe, 0x0f, 0xa0, 0, 0, 0, 0])]))
+  for (let sentBytes = 1_000; sentBytes < 4_000; sentBytes += 1_000) {
+    stream.write(Buffer.alloc(1_000))
+    await expect.poll(() => bytes.heldBytes).toBeGreaterThanOrEqual(sentBytes)
+    vi.advanceTimersByTime(250)
+  }
+  stream.write(Buffer.alloc(1_000))
+  let answer = ""
+  stream.on("data", (part: Buffer) => (answer += part.toString("latin1")))
+  await expect.poll(() => answer).toContain("4000")
+  stream.destroy()
+})
+
+test("a message of 8 MiB is answered, and one of a byte more closes its connection with 1009", async () => {
+  const bytes = new ByteBudget()
+  const { open } = await serve(measure, {}, { bytes })
+  const socket = await open()
+  socket.send(Buffer.alloc(8 * mebibyte))
+  expect(await messageOf(socket)).toBe(8 * mebibyte)
+  const closed = closeOf(socket)
+  socket.send(Buffer.alloc(8 * mebibyte + 1))
+  expect(await closed).toBe(1009)
+  await expect.poll(() => bytes.heldBytes).toBe(0)
+})

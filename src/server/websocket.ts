@@ -10,10 +10,12 @@ import type { Principal, Membership } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault, statusOn } from "../contract/errors.ts"
 import { type AccessDeps, type Caller, admit } from "./access.ts"
+import { SlowBody } from "./body-rate.ts"
 import { ByteBudget, type ByteLease } from "./byte-budget.ts"
 import { endConnection } from "./discard.ts"
 import { asFault, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
+import { type LeasedMessage, MessageLeases } from "./message-leases.ts"
 
 const mebibyte = 1024 * 1024
 const messageBytesMax = 8 * mebibyte
@@ -23,8 +25,9 @@ const earlyMessagesMax = 4
 const waitingBytesMax = mebibyte
 /** How long a client has to answer a close. */
 const closeMsMax = 1_000
-/** RFC 6455, section 7.4.1. */
+/** RFC 6455, section 7.4.1, and the registry that it began. */
 const policyViolation = 1008
+const tryAgainLater = 1013
 
 export interface WebSocketTimes {
   readonly lifetimeMs: number
@@ -88,14 +91,14 @@ export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps)
   const remembered = new ByteBudget(root.bytes.bytesMax * rememberedShare)
   let stopping = false
   const open = async (message: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> => {
-    await checkUpgrade(deps, root, message)
+    const holder = await checkUpgrade(deps, root, message)
     // Stopping closes the open connections; no new one may be accepted after that.
     if (stopping)
       throw new Fault("overloaded", "Cannot open a connection: the server is stopping", {
         retryAfterMs: 1000,
       })
     server.handleUpgrade(message, stream, head, (socket) => {
-      const connection = new WebSocketConnection(socket, message, { ...deps, remembered }, root)
+      const connection = new WebSocketConnection(socket, message, { ...deps, remembered, holder }, root)
       connections.add(connection)
       socket.once("close", () => connections.delete(connection))
     })
@@ -113,16 +116,17 @@ export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps)
   }
 }
 
-/** The checks of the address and of who asks, before there is a connection. */
+/** The checks of the address and of who asks, before there is a connection. Returns for whom its bytes are counted. */
 async function checkUpgrade(
   deps: WebSocketDeps,
   root: WebSocketServerDeps,
   message: IncomingMessage,
-): Promise<void> {
+): Promise<string> {
   if (readTarget(message).path !== deps.endpoint.path)
     throw new Fault("not_found", "Cannot open a WebSocket on this address: there is none")
   const facts = factsOf(root, message, new AbortController().signal)
-  await admit({ endpoint: deps.endpoint, params: {}, facts, principal: null }, root)
+  const { membership } = await admit({ endpoint: deps.endpoint, params: {}, facts, principal: null }, root)
+  return membership?.organizationId ?? facts.ip
 }
 
 function refuse(stream: Duplex, fault: Fault, log: Log): void {
@@ -144,7 +148,11 @@ const factsOf = (
 ): RequestFacts =>
   new MessageFacts(message, { id: ids.next("req"), trustedProxies, startedMs: clock.nowMs(), signal })
 
-type ConnectionDeps = WebSocketDeps & { readonly remembered: ByteBudget }
+interface ConnectionDeps extends WebSocketDeps {
+  readonly remembered: ByteBudget
+  /** For whom bytes are counted. */
+  readonly holder: string
+}
 
 interface Turn {
   readonly abort: AbortController
@@ -162,6 +170,7 @@ class WebSocketConnection {
   readonly #times: WebSocketTimes
   readonly #conversation: Conversation
   readonly #remembered: ByteLease
+  readonly #leases: MessageLeases
   readonly #timers: NodeJS.Timeout[]
   #turn: Turn | null = null
   #heard = true
@@ -173,18 +182,23 @@ class WebSocketConnection {
     this.#deps = deps
     this.#root = root
     this.#times = { ...defaultTimes, ...deps.times }
-    this.#remembered = deps.remembered.lease()
+    this.#remembered = leaseOf(deps.remembered, deps.holder)
     this.#conversation = deps.converse((bytes) => this.#remembered.resize(bytes))
+    this.#leases = new MessageLeases({
+      payloadBytesMax: messageBytesMax,
+      lease: () => leaseOf(root.bytes, deps.holder),
+      tellSlow: () => this.#cutOff(new SlowBody(), policyViolation),
+    })
     this.#timers = [
       setInterval(() => this.#ping(), this.#times.pingMs).unref(),
       setTimeout(() => void this.#expire(), this.#times.lifetimeMs).unref(),
     ]
+    // Before its parser: a message that is whole has its lease.
+    message.socket.prependListener("data", (chunk: Buffer) => this.#hear(chunk))
     socket.on("message", (text: Buffer) => this.#receive(text))
-    socket.on("pong", () => (this.#heard = true))
     socket.on("ping", (text: Buffer) => this.#pong(text))
     socket.on("close", () => this.#closed())
-    // A broken connection is followed by its close; a message over the limit closes it with 1009.
-    socket.on("error", (error) => root.log.debug({ err: error }, "a WebSocket connection broke"))
+    socket.on("error", (error) => this.#break(error))
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -207,11 +221,37 @@ class WebSocketConnection {
     await gone
   }
 
-  #receive(text: Buffer): void {
-    // Messages still come between our close and the client's.
-    if (this.#socket.readyState !== WebSocket.OPEN) return
+  #hear(chunk: Buffer): void {
     this.#heard = true
-    if (this.#turn) return void this.#refuseEarly(this.#turn)
+    this.#leases.read(chunk)
+    const fault = this.#leases.unfinished?.fault
+    if (fault) this.#cutOff(fault, tryAgainLater)
+  }
+
+  /** An unfinished message cannot be refused alone: the connection is closed, and the rest of it is thrown away. */
+  #cutOff(fault: Fault, status: number): void {
+    this.#leases.stop()
+    if (this.#socket.readyState === WebSocket.OPEN) void this.#sendError(fault)
+    this.#socket.close(status, fault.code)
+    endConnection(this.#message.socket)
+  }
+
+  /** The parser closes on what is no frame, and with 1009 on a message over the limit; it holds its bytes until the connection ends. */
+  #break(error: Error): void {
+    this.#root.log.debug({ err: error }, "a WebSocket connection broke")
+    this.#leases.stop()
+    endConnection(this.#message.socket)
+  }
+
+  #receive(text: Buffer): void {
+    const message = this.#leases.shift()
+    // Messages still come between our close and the client's.
+    if (!message || this.#socket.readyState !== WebSocket.OPEN) return message?.lease.close()
+    if (this.#turn) {
+      message.lease.close()
+      return void this.#refuseEarly(this.#turn)
+    }
+    message.lease.resize(text.length)
     const turn: Turn = {
       abort: new AbortController(),
       principal: null,
@@ -219,7 +259,7 @@ class WebSocketConnection {
       ended: Promise.resolve(),
     }
     this.#turn = turn
-    turn.ended = this.#run(text, turn)
+    turn.ended = this.#run(text, message, turn)
   }
 
   /** A message during a turn counts against the rate limit; a few are answered, then the connection is closed. */
@@ -239,7 +279,6 @@ class WebSocketConnection {
   }
 
   #pong(text: Buffer): void {
-    this.#heard = true
     if (this.#socket.readyState !== WebSocket.OPEN) return
     if (this.#socket.bufferedAmount > waitingBytesMax) this.#socket.terminate()
     else this.#socket.pong(text)
@@ -252,7 +291,7 @@ class WebSocketConnection {
     this.#socket.once("close", () => clearTimeout(cutOff))
   }
 
-  async #run(text: Buffer, turn: Turn): Promise<void> {
+  async #run(text: Buffer, message: LeasedMessage, turn: Turn): Promise<void> {
     const deadline = setTimeout(
       () =>
         turn.abort.abort(
@@ -261,18 +300,19 @@ class WebSocketConnection {
       this.#root.requestTimeoutMs,
     ).unref()
     try {
-      await this.#answer(text, turn)
+      await this.#answer(text, message, turn)
     } catch (error) {
       if (this.#socket.readyState === WebSocket.OPEN) await this.#sendError(asFault(error))
     } finally {
       clearTimeout(deadline)
+      message.lease.close()
       this.#turn = null
       if (this.#expired) this.#end()
     }
   }
 
   /** Who asks is checked again with every message: a key may have been revoked, an allowance used up. */
-  async #answer(text: Buffer, turn: Turn): Promise<void> {
+  async #answer(text: Buffer, { fault }: LeasedMessage, turn: Turn): Promise<void> {
     const { endpoint } = this.#deps
     const request = factsOf(this.#root, this.#message, turn.abort.signal)
     const caller: Caller = { endpoint, params: {}, facts: request, principal: null }
@@ -281,17 +321,10 @@ class WebSocketConnection {
     if (!principal || !membership)
       throw new Error("Cannot converse: the endpoint lets in callers without a membership")
     turn.principal = principal
-    const lease = this.#root.bytes.lease()
-    lease.holder = membership.organizationId
-    this.#remembered.holder = membership.organizationId
-    try {
-      lease.take(text.length)
-      for await (const event of this.#conversation.answer(text, { principal, membership, request })) {
-        request.signal.throwIfAborted()
-        await this.#send(event)
-      }
-    } finally {
-      lease.close()
+    if (fault) throw fault
+    for await (const event of this.#conversation.answer(text, { principal, membership, request })) {
+      request.signal.throwIfAborted()
+      await this.#send(event)
     }
   }
 
@@ -342,7 +375,14 @@ class WebSocketConnection {
 
   #closed(): void {
     this.#remembered.close()
+    this.#leases.close()
     for (const timer of this.#timers) clearTimeout(timer)
     this.#turn?.abort.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
   }
+}
+
+function leaseOf(budget: ByteBudget, holder: string): ByteLease {
+  const lease = budget.lease()
+  lease.holder = holder
+  return lease
 }
