@@ -229,15 +229,18 @@ test("what could never answer is refused when it is saved", async () => {
   expect(await send("POST", models, { name: "third", cascade })).toEqual([422, "invalid_body"])
 })
 
+async function askIn(text: string, model: string): Promise<(string | null | undefined)[]> {
+  const response = await server.post("/v1/decisions", { model, input: text, questions })
+  expect(response.status).toBe(200)
+  const stages = response.headers.get("x-umpire-stages") ?? ""
+  return [response.headers.get("x-umpire-language"), stages.split(";")[0]]
+}
+
+const saveRoutes = async (...routes: object[]) =>
+  await send("POST", models, { name: "third", language: { routes, otherwise: "large" } })
+
 describe("a choice by language", () => {
   const german = "Das Paket kam zwei Wochen zu spät, und der Karton war schon offen."
-  const askIn = async (text: string, model: string) => {
-    const response = await server.post("/v1/decisions", { model, input: text, questions })
-    expect(response.status).toBe(200)
-    const stages = response.headers.get("x-umpire-stages") ?? ""
-    return [response.headers.get("x-umpire-language"), stages.split(";")[0]]
-  }
-
   test("asks the model of the text's language, and the other one of every other", async () => {
     await create("decide", {
       language: { routes: [{ languages: ["en", "unknown"], model: "umpire-decide" }], otherwise: "large" },
@@ -273,14 +276,12 @@ describe("a choice by language", () => {
   })
 
   test("is refused with a tag that no text is found to be in, or a language in two places", async () => {
-    const saved = async (...routes: object[]) =>
-      await send("POST", models, { name: "third", language: { routes, otherwise: "large" } })
-    expect(await saved({ languages: ["de-AT"], model: "umpire-decide" })).toEqual([422, "invalid_body"])
+    expect(await saveRoutes({ languages: ["de-AT"], model: "umpire-decide" })).toEqual([422, "invalid_body"])
     const twice = [
       { languages: ["de"], model: "umpire-decide" },
       { languages: ["fr", "de"], model: "everyones" },
     ]
-    expect(await saved(...twice)).toEqual([422, "invalid_body"])
+    expect(await saveRoutes(...twice)).toEqual([422, "invalid_body"])
   })
 })
 
