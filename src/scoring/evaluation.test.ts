@@ -11,8 +11,9 @@ const yesNo = (yes: number, gold: "yes" | "no"): Judged => ({
   gold,
 })
 
+const inLanguage = (language: string | null, yes: number): Judged => ({ ...yesNo(yes, "yes"), language })
+
 test("rows in several languages are measured by language too, the most frequent first", () => {
-  const inLanguage = (language: string | null, yes: number): Judged => ({ ...yesNo(yes, "yes"), language })
   const rows = [inLanguage("de", 0.9), inLanguage("en", 0.1), inLanguage("de", 0.2), inLanguage(null, 0.8)]
   const found = evaluateByLanguage(rows).map(({ language, evaluation }) => [
     language,

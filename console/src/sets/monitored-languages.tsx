@@ -7,10 +7,11 @@ import { Table } from "../parts/table.tsx"
 import { DriftBadge } from "./monitored-question.tsx"
 import { t } from "../i18n/translate.ts"
 
+const shareOf = (rows: number, all: number): string => (all === 0 ? "" : percent(rows / all))
+
 export function LanguagesPanel({ monitored }: { monitored: MonitoredLanguages }): ReactNode {
   const { languages, drift } = monitored
   if (languages.length < 2) return null
-  const shareOf = (rows: number, all: number): string => (all === 0 ? "" : percent(rows / all))
   return (
     <Panel title={t("Languages of the texts")} actions={<DriftBadge drift={drift} of="text" />}>
       <Table
