@@ -17,6 +17,7 @@ import {
 } from "../contract/endpoint.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 import { type EndpointName, table } from "../contract/table.ts"
+import { BodyPieces } from "./body-pieces.ts"
 import { BodyRate, bodyBytesPerMsMin, bodyWindowMs, SlowBody } from "./body-rate.ts"
 import type { ByteLease } from "./byte-budget.ts"
 
@@ -225,7 +226,7 @@ function collect(
   lease: ByteLease,
   checkSize: (size: number) => void,
 ): Promise<Uint8Array> {
-  const chunks: Buffer[] = []
+  const pieces = new BodyPieces()
   let size = 0
   // Of a client that left before this reads, neither an end nor a close would be heard.
   if (message.destroyed && !message.complete) return Promise.reject(brokeOff())
@@ -234,7 +235,7 @@ function collect(
     const stop = (fault: unknown): void => {
       message.off("data", take)
       rate.end()
-      chunks.splice(0)
+      pieces.clear()
       reject(fault)
     }
     const take = (chunk: Buffer): void => {
@@ -243,7 +244,7 @@ function collect(
       try {
         checkSize(size)
         lease.take(chunk.length)
-        chunks.push(chunk)
+        pieces.add(chunk)
       } catch (error) {
         stop(error)
       }
@@ -253,7 +254,7 @@ function collect(
     message.on("data", take)
     message.on("end", () => {
       rate.end()
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size))
+      resolve(pieces.join())
     })
     // Without a listener to errors, one that breaks off is only closed.
     message.on("close", () => {
