@@ -11,6 +11,9 @@ import { createClient } from "../src/contract/client.ts"
 import type { SetJob, TeachResult } from "../src/contract/question-sets/jobs.ts"
 import { type TestServer, startServer } from "./server.ts"
 
+/** Of one job, beside all other tests. */
+const jobMs = 300_000
+
 /** What only the large model can know of a text: nothing in its words tells. */
 const isMarked = (text: string): boolean => Number(/\d+/.exec(text)?.[0] ?? 0) % 8 < 4
 const isYes = (text: string): boolean =>
@@ -101,9 +104,7 @@ async function teach(set_id: string): Promise<SetJob> {
   await expect
     .poll(
       async () => (job = await client.getQuestionSetJob({ params: { ...params, job_id: job.id } })).state,
-      {
-        timeout: 60_000,
-      },
+      { timeout: jobMs },
     )
     .not.toMatch(/queued|running/)
   return job
@@ -117,44 +118,52 @@ const stagesOf = async (input: string): Promise<string[]> => {
 
 const memos = Array.from({ length: 6 }, (_, n) => `Memo ${901 + n} of the archive.`)
 
-test("teaching asks every stage, reports what the cascade will do, and the cascade uses its thresholds", async () => {
-  expect(await Promise.all(memos.map(stagesOf))).toEqual(memos.map(() => ["umpire-decide"]))
-  const { error, result } = await teach("flagged")
-  expect(error).toBeNull()
-  const { version, cascade, questions } = result as TeachResult
-  expect(version).toBe(2)
-  const label = { ...at, set_id: "flagged", label: "production" }
-  await client.putQuestionSetLabel({ params: label, body: { version: 2 } })
-  expect(cascade?.stages.map(({ model }) => model)).toEqual(["umpire-decide", "large"])
-  const [small, dear] = cascade?.stages ?? []
-  expect(dear).toMatchObject({ accuracy: 1, cost_usd: "0.001" })
-  expect(cascade?.accuracy).toBeGreaterThanOrEqual(small?.accuracy ?? 1)
-  expect(cascade?.accuracy_low).toBeLessThan(cascade?.accuracy ?? 0)
-  // The learnt kinds stay with the small model.
-  expect(dear?.asked).toBeGreaterThan(0)
-  expect(dear?.asked).toBeLessThan(0.7)
-  expect(Number(cascade?.cost_usd)).toBeLessThan(0.0008)
-  expect(cascade?.latency_ms).toBeGreaterThan(0)
-  expect(questions[0]?.cascade).toMatchObject({ target: 0.9, asked: [1, dear?.asked] })
-  expect(await Promise.all(memos.map(stagesOf))).toContainEqual(["umpire-decide", "large"])
-  expect(await Promise.all(texts.slice(0, 6).map(stagesOf))).toContainEqual(["umpire-decide"])
-})
+test(
+  "teaching asks every stage, reports what the cascade will do, and the cascade uses its thresholds",
+  { timeout: 2 * jobMs },
+  async () => {
+    expect(await Promise.all(memos.map(stagesOf))).toEqual(memos.map(() => ["umpire-decide"]))
+    const { error, result } = await teach("flagged")
+    expect(error).toBeNull()
+    const { version, cascade, questions } = result as TeachResult
+    expect(version).toBe(2)
+    const label = { ...at, set_id: "flagged", label: "production" }
+    await client.putQuestionSetLabel({ params: label, body: { version: 2 } })
+    expect(cascade?.stages.map(({ model }) => model)).toEqual(["umpire-decide", "large"])
+    const [small, dear] = cascade?.stages ?? []
+    expect(dear).toMatchObject({ accuracy: 1, cost_usd: "0.001" })
+    expect(cascade?.accuracy).toBeGreaterThanOrEqual(small?.accuracy ?? 1)
+    expect(cascade?.accuracy_low).toBeLessThan(cascade?.accuracy ?? 0)
+    // The learnt kinds stay with the small model.
+    expect(dear?.asked).toBeGreaterThan(0)
+    expect(dear?.asked).toBeLessThan(0.7)
+    expect(Number(cascade?.cost_usd)).toBeLessThan(0.0008)
+    expect(cascade?.latency_ms).toBeGreaterThan(0)
+    expect(questions[0]?.cascade).toMatchObject({ target: 0.9, asked: [1, dear?.asked] })
+    expect(await Promise.all(memos.map(stagesOf))).toContainEqual(["umpire-decide", "large"])
+    expect(await Promise.all(texts.slice(0, 6).map(stagesOf))).toContainEqual(["umpire-decide"])
+  },
+)
 
 const artefactOf = async (version: string): Promise<string | null | undefined> =>
   (await client.getQuestionSetVersion({ params: { ...at, version } })).questions[0]?.artefact
 
-test("the command line shows the cascade, and the same examples teach the same", async () => {
-  const env = { PATH: process.env["PATH"], UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
-  const bin = join(import.meta.dirname, "..", "bin", "umpire.js")
-  const line = [bin, "sets", "teach", "flagged", "--version", "1"]
-  const { stdout } = await promisify(execFile)(process.execPath, line, { env })
-  expect(stdout).toMatch(/the cascade +\d.*%/)
-  expect(stdout).toMatch(/large alone +100% \(at least/)
-  expect(stdout).toMatch(/flag +0\.\d{3} /)
-  expect(await artefactOf("3")).toBe(await artefactOf("2"))
-})
+test(
+  "the command line shows the cascade, and the same examples teach the same",
+  { timeout: 2 * jobMs },
+  async () => {
+    const env = { PATH: process.env["PATH"], UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
+    const bin = join(import.meta.dirname, "..", "bin", "umpire.js")
+    const line = [bin, "sets", "teach", "flagged", "--version", "1"]
+    const { stdout } = await promisify(execFile)(process.execPath, line, { env })
+    expect(stdout).toMatch(/the cascade +\d.*%/)
+    expect(stdout).toMatch(/large alone +100% \(at least/)
+    expect(stdout).toMatch(/flag +0\.\d{3} /)
+    expect(await artefactOf("3")).toBe(await artefactOf("2"))
+  },
+)
 
-test("frozen cases are checked by the stages that answer live requests", async () => {
+test("frozen cases are checked by the stages that answer live requests", { timeout: 2 * jobMs }, async () => {
   const stages = await Promise.all(memos.map(stagesOf))
   const input = memos[stages.findIndex((models) => models.includes("large"))] ?? ""
   await client.addQuestionSetCases({
@@ -165,7 +174,7 @@ test("frozen cases are checked by the stages that answer live requests", async (
   let job = await client.checkQuestionSet({ params: at, body: { version: "2" } })
   await expect
     .poll(async () => (job = await client.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
-      timeout: 60_000,
+      timeout: jobMs,
     })
     .toBe("succeeded")
   expect(job.result).toMatchObject({ cases: 1, passed: 1, failed: 0 })

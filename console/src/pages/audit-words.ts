@@ -80,6 +80,7 @@ const actions: Partial<Record<string, string>> = {
   "organization.create": t("Organization created"),
   "organization.delete": t("Organization deleted"),
   "organization.limit": t("Organization limits changed"),
+  "organization.update": t("Organization updated"),
   "question_set.case.delete": t("Frozen case deleted"),
   "question_set.cases.add": t("Frozen cases added"),
   "question_set.check": t("Question set check started"),
