@@ -246,6 +246,49 @@ describe("files", () => {
   })
 })
 
+const line = (input: string, labels: object): string => JSON.stringify({ input, labels })
+const texts = (count: number): string[] =>
+  Array.from({ length: count }, (_, at) => line(`Text ${at}`, { rude: at % 2 === 0 }))
+
+describe("a file that is written in parts", () => {
+  test.each([500, 501, 1_001])("has %i rows, and is known when it is sent again", async (count) => {
+    const file = texts(count).join("\n")
+    expect((await upload(file, "application/jsonl")).body.data).toMatchObject({ ...nothing, added: count })
+    expect((await upload(file, "application/jsonl")).body.data).toMatchObject({
+      ...nothing,
+      duplicates: count,
+    })
+    expect((await send("GET", "/mail")).body.data.counts.examples).toBe(count)
+  })
+
+  test("has rows about one text far from each other: they count as of one request", async () => {
+    const rows = [
+      ...texts(600),
+      line("Text 0", { rude: true }),
+      line("Text 1", { rude: true }),
+      line("Text 2", { team: "a" }),
+      line("Text 3", { rude: "perhaps" }),
+    ]
+    const { body } = await upload(rows.join("\n"), "application/jsonl")
+    const counts = { added: 600, updated: 0, duplicates: 1, contradictions_count: 1, refused_count: 1 }
+    expect(body.data).toMatchObject({ ...counts, contradictions: [{ row: 602 }], refused: [{ row: 604 }] })
+    const replaced = await upload(rows.join("\n"), "application/jsonl", "?replace=true")
+    expect(replaced.body.data).toMatchObject({ added: 0, updated: 1, contradictions_count: 1 })
+  })
+
+  test("has no room in the end: none of its parts is kept", async () => {
+    const full = questionSetLimits.examplesMax
+    const rows = texts(full + 1)
+    const [before, more] = [rows.slice(0, full - 500), rows.slice(full - 500)]
+    expect((await upload(before.join("\n"), "application/jsonl")).status).toBe(200)
+    expect((await upload(more.join("\n"), "application/jsonl")).status).toBe(409)
+    expect((await send("GET", "/mail")).body.data.counts.examples).toBe(full - 500)
+    const unusable = line("No answer", { rude: "perhaps" })
+    const fits = await upload([...more.slice(1), unusable].join("\n"), "application/jsonl")
+    expect(fits.body.data).toMatchObject({ added: 500, refused_count: 1 })
+  })
+})
+
 test("the split is decided by the text alone, for about one third", async () => {
   const rows = Array.from({ length: 300 }, (_, at) => ({
     input: `row ${at}`,

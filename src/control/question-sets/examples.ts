@@ -36,7 +36,7 @@ import {
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import { checkStorage, countRows, decodeContent, type QuestionSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
+import { acting, change, notFound, toList } from "../audited-change.ts"
 import { BadLabel, readLabels } from "./labels.ts"
 import type { QuestionSetDeps } from "./content.ts"
 import { type UploadFormat, readUpload } from "./upload.ts"
@@ -149,6 +149,14 @@ class Report {
     if (this.contradictionsCount++ < addedRowsListedMax) this.contradictions.push(found)
   }
 
+  copy(): Report {
+    const { contradictions, refused, ...counts } = this
+    const copy = Object.assign(new Report(), counts)
+    copy.contradictions.push(...contradictions)
+    copy.refused.push(...refused)
+    return copy
+  }
+
   toWire(): AddedRows {
     const { added, updated, duplicates, contradictions, refused } = this
     return {
@@ -171,26 +179,96 @@ async function addRows(
   report = new Report(),
 ): Promise<AddedRows> {
   const { membership, organizationId } = acting(call)
-  const { id: setId } = await readSet(deps.database, membership, call.params.set_id)
-  const prepared = await prepareTexts(deps, { rows, setId, idPrefix: "ex", signal: call.request.signal })
-  return await change(deps, call, async (scope) => {
-    const { sql, audit } = scope
+  const { database } = deps
+  const named = await readSet(database, membership, call.params.set_id)
+  const setId = named.id
+  const { signal } = call.request
+  const prepared = await prepareTexts(deps, { rows, setId, idPrefix: "ex", signal })
+  const parts = partsOf(prepared)
+  if (parts.length > 1) await checkRoom(database, named, parts)
+  let soFar = report
+  const seen = new Set<string>()
+  const addPart = async (sql: Sql, now: Date, part: readonly Prepared<GivenRow>[]) => {
     // Two that add to sets of the same organization are measured one after the other.
     await lockOrganization(sql, organizationId)
     const set = await lockReadSet(sql, membership, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     checkSame(set, setId)
-    const known = await knownRows(sql, set.id, prepared)
+    const known = await knownRows(sql, set.id, part)
     const changed: Adding["changed"] = new Map()
-    for (const row of prepared) addRow(row, { questions, known, changed, isReplacing, report })
-    await store(scope, set, changed)
-    const wire = report.toWire()
+    // A transaction may be run again: what its first run found does not count.
+    const found = soFar.copy()
+    for (const row of part) addRow(row, { questions, known, changed, seen, isReplacing, report: found })
+    await store(sql, now, { setId: set.id, changed })
+    return { set, found, changed }
+  }
+  for (const part of parts.slice(0, -1)) {
+    signal.throwIfAborted()
+    const now = new Date(deps.clock.nowMs())
+    const { found, changed } = await database.transaction(async (sql) => await addPart(sql, now, part))
+    soFar = found
+    for (const hash of changed.keys()) seen.add(hash)
+  }
+  return await change(deps, call, async ({ sql, now, audit }) => {
+    const { set, found } = await addPart(sql, now, parts.at(-1) ?? [])
+    await checkStorage(sql, set, "examples")
+    const wire = found.toWire()
     const refused = wire.refused_count + wire.contradictions_count
     await audit("question_set.examples.add", set, {
       after: { added: wire.added, updated: wire.updated, refused },
     })
     return wire
   })
+}
+
+/** An embedded database runs one transaction at a time: those of others go between the parts of a large one. */
+const rowsPerPart = 500
+
+function partsOf<Row>(rows: readonly Row[]): Row[][] {
+  return Array.from({ length: Math.ceil(rows.length / rowsPerPart) }, (_, at) =>
+    rows.slice(at * rowsPerPart, (at + 1) * rowsPerPart),
+  )
+}
+
+/** Before the first of several parts: what has no room at the end is refused whole. */
+async function checkRoom(
+  sql: Sql,
+  set: QuestionSet,
+  parts: readonly (readonly Prepared<GivenRow>[])[],
+): Promise<void> {
+  const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
+  const fresh = new Map<string, GivenRow>()
+  for (const part of parts) {
+    const usable = part.filter(({ labels }) => areLabels(labels, questions))
+    for (const row of usable) fresh.set(row.hash, row)
+    const hashes = usable.map(({ hash }) => hash)
+    for (const { inputHash } of await findLabelsByHash(sql, set.id, hashes)) fresh.delete(inputHash)
+  }
+  const bytes = [...fresh.values()].reduce(
+    (sum, { input, labels }) => sum + Buffer.byteLength(input) + JSON.stringify(labels).length,
+    0,
+  )
+  checkCount((await countRows(sql, set.id)).examples + fresh.size)
+  await checkStorage(sql, set, "examples", { rows: fresh.size, bytes })
+}
+
+function areLabels(labels: GivenRow["labels"], questions: readonly SetQuestion[]): boolean {
+  try {
+    readLabels(labels, questions)
+    return true
+  } catch (error) {
+    if (error instanceof BadLabel) return false
+    throw error
+  }
+}
+
+function checkCount(examples: number): void {
+  if (examples > questionSetLimits.examplesMax)
+    throw new Fault(
+      "conflict",
+      `Cannot add the examples: the set would have ${examples}; at most ` +
+        `${questionSetLimits.examplesMax} are kept`,
+    )
 }
 
 type Prepared<Row> = Row & { readonly hash: string; readonly stored: PlacedText }
@@ -259,13 +337,15 @@ interface Adding {
   readonly known: Map<string, KnownRow>
   /** By hash of the text: what is to be inserted or updated. */
   readonly changed: Map<string, KnownRow & { readonly stored: PlacedText; readonly hasPeoples: boolean }>
+  /** Hashes of texts in parts before this one, of the same request. */
+  readonly seen: ReadonlySet<string>
   readonly isReplacing: boolean
   readonly report: Report
 }
 
 function addRow(prepared: Prepared<GivenRow>, adding: Adding): void {
   const { row, hash, stored, labels: given, teacher } = prepared
-  const { known, changed, isReplacing, report } = adding
+  const { known, changed, seen, isReplacing, report } = adding
   const labels = labelsOf(row, given, adding)
   if (!labels) return
   const before = known.get(hash)
@@ -280,7 +360,7 @@ function addRow(prepared: Prepared<GivenRow>, adding: Adding): void {
     return
   }
   if (!before) report.added++
-  else if (before.id !== null && !changed.has(hash)) report.updated++
+  else if (before.id !== null && !changed.has(hash) && !seen.has(hash)) report.updated++
   const hasPeoples = teacher === undefined || changed.get(hash)?.hasPeoples === true
   const after = { id: before?.id ?? null, stored, ...merged, hasPeoples }
   known.set(hash, after)
@@ -320,15 +400,13 @@ function conflictsOf({ labels }: KnownRow, now: Labels): [string, Label, Label][
   })
 }
 
-async function store({ sql, now }: ChangeScope, set: QuestionSet, changed: Adding["changed"]): Promise<void> {
+async function store(
+  sql: Sql,
+  now: Date,
+  { setId, changed }: { readonly setId: string; readonly changed: Adding["changed"] },
+): Promise<void> {
   const fresh = [...changed].filter(([, { id }]) => id === null)
-  const { examples } = await countRows(sql, set.id)
-  if (examples + fresh.length > questionSetLimits.examplesMax)
-    throw new Fault(
-      "conflict",
-      `Cannot add the examples: the set would have ${examples + fresh.length}; at most ` +
-        `${questionSetLimits.examplesMax} are kept`,
-    )
+  checkCount((await countRows(sql, setId)).examples + fresh.length)
   await insertExamples(
     sql,
     fresh.map(([inputHash, { stored, labels, teacherLabels, hasPeoples }]) => ({
@@ -358,7 +436,6 @@ async function store({ sql, now }: ChangeScope, set: QuestionSet, changed: Addin
           ],
     ),
   )
-  await checkStorage(sql, set, "examples")
 }
 
 const upload: Handle<QuestionSetDeps, Table["uploadQuestionSetExamples"]> = async (deps, call) => {
