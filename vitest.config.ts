@@ -12,15 +12,17 @@ const exclude = ["**/*.long.test.ts", "**/node_modules/**"]
  */
 const alone = [
   "src/cli/{gpu,run-until-stopped,stop-signal,systemd-unit}.test.ts",
+  // Their clocks stand still, and what another leaves behind would move them.
+  "src/server/**/*.test.ts",
   "src/engine/{engine-client,engine-service}.test.ts",
   "src/engine/encoder/{graph,model-parts}.test.ts",
-  "src/engine/generate/{local-engine,scoring}.test.ts",
-  "src/store/{cluster-dump,directory-lock,pglite,postgres,sql}.test.ts",
+  "src/engine/generate/{gather,local-engine,scoring}.test.ts",
+  "src/store/{cluster-dump,directory-lock,fresh-cache,pglite,postgres,sql}.test.ts",
   "src/store/events/**/*.test.ts",
   "test/{analytics,console,encoder,engine,inference,label,minilm,model,settings}*.test.ts",
   "test/{abuse,backup,batch-gateways,chaos,chart-run,content-kill,docs-examples,end-with-npm}.test.ts",
   "test/{library,newer-node,openapi-contract,overload,overshoot,package,peer,platform-access}.test.ts",
-  "test/{schema-drawing,sql-decide,start,upgrade}.test.ts",
+  "test/{identity-oidc,schema-drawing,sql-decide,start,upgrade}.test.ts",
 ]
 
 const resolve = { alias: { "fast-check": join(import.meta.dirname, "test", "seeded-fast-check.ts") } }
