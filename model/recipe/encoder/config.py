@@ -148,11 +148,11 @@ MODELS = {
     "umpire-decide-multilingual": Model(
         MULTILINGUAL,
         Training(
-            seconds=1_000.0,
+            seconds=1_400.0,
             rate=4e-4,
             warm_up_steps=200,
             hidden_share=0.04,
-            mixture=Mixture(general=0.22, close=0.42, contrast=0.28, languages=0.08),
+            mixture=Mixture(general=0.2, close=0.41, contrast=0.26, languages=0.13),
             contrast_from=0.3,
             margin_weight=0.5,
             share_weight=1.5,

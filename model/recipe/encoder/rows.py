@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
-from .. import languages
+from .. import languages, languages_computed
 from ..config import Recipe
 from ..decisions import contrast
 from ..examples import Example, Question, dress, predicate
@@ -43,6 +43,7 @@ FORMS_SHARE = {"general": 0.05, "close": 0.25, "contrast": 0.22, "languages": 0.
 WRITTEN_TIMES, WRITTEN_TIMES_AGAIN, WRITTEN_BEFORE = 5, 3, 2_869
 WRITTEN_PARTS = 4
 LANGUAGES_TIMES, LANGUAGES_PARTS = 6, 8
+LANGUAGES_COMPUTED_PER_PART = 3_500
 COMPUTED_PARTS = 12
 COMPUTED_PER_PART = 1_700
 PUBLIC_TEXTS_MAX = 5_000  # of a public set, at most 5 % of all of their texts
@@ -50,6 +51,7 @@ STRANGE_SHARE = 0.15  # of groups, with a question that none of their texts answ
 # Where there is a teacher: how many texts are also asked, without an answer, what others of their source were asked.
 BORROWED_SHARE, BORROWED, BORROWED_FROM, BORROWED_OPTIONS_MAX = 0.3, 2, 64, 8
 KEYS_PER_JOB = 1 << 20
+LANGUAGE_JOBS = ("languages", "languages_computed")
 FIRST_JOBS = ("contrast", "banks", "labelled", "written")
 # Marks in the working folder: what is made first is there, and everything is.
 ROWS_BEGUN, ROWS_MADE = "rows-begun", "rows-made"
@@ -258,7 +260,7 @@ def jobs(recipe: Recipe) -> list:
     made += [("public_groups", path) for path in public] + [("public", path) for path in public]
     made += [("computed", part) for part in range(COMPUTED_PARTS)]
     if MODELS[recipe.model].training.mixture.languages > 0:
-        made += [("languages", part) for part in range(LANGUAGES_PARTS)]
+        made += [(name, part) for name in LANGUAGE_JOBS for part in range(LANGUAGES_PARTS)]
     return example_jobs(recipe) + [("contrast", job) for job in made]
 
 
@@ -278,7 +280,7 @@ def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple
     keys = iter(range(number * KEYS_PER_JOB + 1, (number + 1) * KEYS_PER_JOB))
     groups = list(_groups(recipe, *job[1]))
     strange = contrast.strange_questions(groups) if job[1][0] != "public_groups" else []
-    kind = "languages" if job[1][0] == "languages" else "contrast"
+    kind = "languages" if job[1][0] in LANGUAGE_JOBS else "contrast"
     if kind == "languages":
         # A teacher reads English alone.
         encoders = Encoders(encoders.own)
@@ -316,6 +318,8 @@ def _groups(recipe: Recipe, name: str, what: Path | int) -> Iterator[contrast.Gr
             texts_of = [group for made in languages.written(recipe.banks) for group in (made.own, made.english)]
             for group in [*texts_of, *contrast.written(recipe.banks, kept_back=False, english=False)][part::LANGUAGES_PARTS]:
                 yield from [group] * LANGUAGES_TIMES
+        case "languages_computed", int() as part:
+            yield from languages_computed.groups(recipe.selection.draw * LANGUAGES_PARTS + part, LANGUAGES_COMPUTED_PER_PART)
         case _:
             raise AssertionError(f"no such job: {name}")
 
