@@ -41,9 +41,9 @@ const pictures: readonly (readonly [name: string, show: (tour: Tour) => Promise<
     "start-taught",
     async ({ page, see, press }) => {
       for (const key of ["y", "n", "y", "n"]) await page.keyboard.press(key)
-      await press("Teach from 26 labels")
-      await see(/^Of 26 rows, each judged/)
-      await see(/^\d+ answers? of 26 changed\./)
+      await press("Teach from 44 labels")
+      await see(/^Of 44 rows, each judged/)
+      await see(/^\d+ answers? of 44 changed\./)
     },
   ],
   [
