@@ -1,11 +1,12 @@
 /**
- * What a small model learns from a large one: `npm run bench -- distil [--model=FILE] [--people=60,120] [--splits=N] [--sets=a,b] [--folder=DIR] [--tickets]`.
+ * What a small model learns from a large one: `npm run bench -- distil [--model=FILE] [--people=60,120] [--splits=N] [--teacher=N] [--tested=N] [--sets=a,b] [--folder=DIR] [--tickets]`.
  *
  * People's labels are few; a scripted teacher, wrong in 10 % of texts, has answered those without a label. What is taught with and
  * without it is judged on rows that neither has seen: accuracy, the share that is answered under a promise of 95 % and of 90 %, the promises
  * that are broken, and what 1,000 decisions cost where the teacher answers the rest.
  *
- * The sets have 400 rows: 140 are tested on, and the teacher has what people's labels leave of the others. `--tickets` measures the support
+ * The sets have 400 rows: 140 are tested on, and the teacher has what people's labels leave of the others. `--tested=40 --splits=10` leaves it
+ * 300 beside 60 of people. `--tickets` measures the support
  * tickets of bench/tickets.ts, with 400 of the teacher's labels and 300 tickets tested. What was measured is kept in .cache/teach, by the source of teaching.
  */
 import { createHash } from "node:crypto"
@@ -28,6 +29,8 @@ const { values } = parseArgs({
     model: { type: "string", default: join(root, "model", "umpire-decide-small.onnx") },
     people: { type: "string", default: "60,120" },
     splits: { type: "string", default: "3" },
+    teacher: { type: "string" },
+    tested: { type: "string" },
     sets: { type: "string", default: "prompt_injections,sms_spam,snips_validate,sst2_dev,trec_test" },
     folder: { type: "string", default: join(root, "..", "shared", "eval") },
     tickets: { type: "boolean", default: false },
@@ -35,7 +38,11 @@ const { values } = parseArgs({
 })
 const wrongShare = 0.1
 const targets = [0.95, 0.9] as const
-const sizes = values.tickets ? { tested: 300, teacher: 400 } : { tested: 140, teacher: Infinity }
+const usual = values.tickets ? { tested: 300, teacher: 400 } : { tested: 140, teacher: Infinity }
+const sizes = {
+  tested: Number(values.tested ?? usual.tested),
+  teacher: Number(values.teacher ?? usual.teacher),
+}
 /** Of a million tokens, of the teacher and of the small model, which reads the same text. */
 const [teacherPrice, ownPrice] = [0.4, 0.02]
 
@@ -181,7 +188,7 @@ for (const set of values.tickets ? ticketSets : values.sets.split(",")) {
     for (let seed = 0; seed < Number(values.splits); seed++)
       splits.push(
         await keep(
-          `distil-${set}-${measuredWith}-${people}-${seed}`,
+          `distil-${set}-${measuredWith}-${people}-${sizes.teacher}-${sizes.tested}-${seed}`,
           async () => await measureSplit(read, people, seed),
         ),
       )

@@ -28,7 +28,6 @@ import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
-import { logNoContent } from "../src/gateway/content/content-logger.ts"
 import type { Meter } from "../src/gateway/meter.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
@@ -41,7 +40,7 @@ import { openDatabase } from "../src/store/open.ts"
 import { startPostgres, stopPostgres } from "../test/postgres.ts"
 import { bootstrapKey } from "../test/server.ts"
 import { idleSequence } from "../test/idle-sequence.ts"
-import { catalogResolver } from "../src/gateway/organization-access.ts"
+import { catalogResolver, logNoContent } from "../test/in-memory-gateway.ts"
 
 const { values } = parseArgs({
   options: {

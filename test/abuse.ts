@@ -2,13 +2,17 @@
  * Hostile bodies for every endpoint of the table, made from its schema: none is a failure of the server, nothing large is read on
  * its event loop, and it answers others all the while. How long they stall it is measured by `npm run abuse`.
  */
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { afterAll, beforeAll, expect, test, vi } from "vitest"
 import { type HostileBody, hostileBodies } from "../bench/abuse/bodies.ts"
 import {
   type Target,
+  allowed,
   attacked,
   bodiless,
-  callerOf,
   manners,
   misbehave,
   openTarget,
@@ -27,18 +31,57 @@ const busy = [503, 507]
 const isFailure = (status: number | null): boolean =>
   status !== null && status >= 500 && !busy.includes(status)
 
+const largeBytes = 8 * 1024 * 1024
+
 /** The largest bodies have so many bytes. */
 export function abuseTests(bytes: number): void {
   let server: TestServer
   let target: Target
+  const directory = mkdtempSync(join(tmpdir(), "umpire-abuse-"))
+  const collectionsFile = join(directory, "collections")
 
   beforeAll(async () => {
-    const env = { UMPIRE_LIMITS_REQUESTS_PER_MINUTE: "10000000", UMPIRE_LIMITS_BURST: "1000000" }
+    const env = {
+      COLLECTION_MONITOR_FILE: collectionsFile,
+      NODE_OPTIONS: `--import ${pathToFileURL(join(import.meta.dirname, "collection-monitor.ts")).href}`,
+      UMPIRE_LIMITS_REQUESTS_PER_MINUTE: "10000000",
+      UMPIRE_LIMITS_BURST: "1000000",
+    }
     server = await startServer({ env })
     target = await openTarget(server)
   })
 
-  afterAll(async () => await server.stop())
+  afterAll(async () => {
+    await server.stop()
+    await target.close()
+    rmSync(directory, { recursive: true })
+  })
+
+  async function collections(): Promise<number> {
+    rmSync(collectionsFile, { force: true })
+    server.process.kill("SIGUSR2")
+    await vi.waitFor(() =>
+      expect(existsSync(collectionsFile) && readFileSync(collectionsFile, "utf8")).toMatch(/\n$/),
+    )
+    return Number(readFileSync(collectionsFile, "utf8"))
+  }
+
+  // Every third did so when their buffers were left to the collector: processor time that others wait for.
+  test("large bodies seldom begin a full garbage collection", async () => {
+    const body = Buffer.from(`{"model":"umpire-chat","messages":[${"{},".repeat(largeBytes / 3)}{}]}`)
+    const post = async (): Promise<number> => {
+      const response = await fetch(`${server.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${target.keys.inference}`, "content-type": "application/json" },
+        body,
+      })
+      await response.text()
+      return response.status
+    }
+    const before = await collections()
+    for (let sent = 0; sent < 40; sent++) expect(await post()).toBe(400)
+    expect((await collections()) - before).toBeLessThanOrEqual(4)
+  })
 
   test.each(attacked)("%s refuses hostile bodies, and others are answered", async (_, endpoint) => {
     expect(await attack(target, endpoint, hostileBodies(endpoint, bytes, false))).toEqual([])
@@ -73,7 +116,7 @@ export function abuseTests(bytes: number): void {
 
 /** Returns what failed, of each body once and of all manners with the first. */
 async function attack(target: Target, endpoint: Endpoint, bodies: readonly HostileBody[]): Promise<string[]> {
-  const sending = { target, endpoint, bearer: callerOf(endpoint, target) }
+  const sending = allowed(endpoint, target)
   const statuses: [string, number | null][] = []
   for (const body of bodies) statuses.push([body.kind, await send(sending, body)])
   const [first] = bodies

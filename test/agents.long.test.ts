@@ -3,11 +3,12 @@
  * installed at first use.
  */
 import { execFile } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { type AgentsScene, hasResult, openAgentsScene } from "./agents-scene.ts"
+import { keptFolder } from "./run-folder.ts"
 import { scriptedModel } from "./scripted-model.ts"
 import { testPackage } from "./test-packages.ts"
 import type { UpstreamRequest } from "./upstream.ts"
@@ -48,8 +49,12 @@ afterAll(async () => {
 const lastContent = ({ messages }: UpstreamRequest): string => messages.at(-1)?.content ?? ""
 
 /** A folder with a file to read, for one run. */
+/** Codex runs tools in a sandbox with a /dev of its own, where temporary files of a run may lie. */
+const workplaces = mkdtempSync(join(keptFolder(), "umpire-agents-"))
+afterAll(() => rmSync(workplaces, { recursive: true }))
+
 function workplace(name: string): { home: string; work: string } {
-  const home = join(scene.directory, name)
+  const home = join(workplaces, name)
   const work = join(home, "work")
   mkdirSync(work, { recursive: true })
   writeFileSync(join(work, "hello.txt"), "quite a lot of cheese\n")

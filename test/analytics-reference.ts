@@ -12,7 +12,9 @@ import type { SequenceRecord } from "../src/store/journal/record.ts"
 
 export function referenceOverview(all: readonly SequenceRecord[], question: Question): OverviewResponse {
   const { startMs, endMs, groupBy, metric } = question
-  const events = select(all, question)
+  const selected = select(all, question)
+  // Not by group: a request counts once.
+  const events = selected.flatMap((event) => sharesIn(event, question, false))
   const { bucketMs, buckets } = cut(question)
   return {
     range: { start: startMs, end: endMs },
@@ -24,12 +26,12 @@ export function referenceOverview(all: readonly SequenceRecord[], question: Ques
     breakdown: {
       dim: groupBy,
       metric,
-      rows: ranked(events, groupBy, metric)
+      rows: ranked(selected, question)
         .slice(0, 50)
         .map(({ key, members }) => ({ key, count: members.length, value: value(metric, members) })),
     },
     status: { rows: counted(events.map(({ result }) => result)) },
-    tool_calls: { rows: counted(events.flatMap(({ tool_calls }) => tool_calls)).slice(0, 50) },
+    tool_calls: { rows: counted(selected.flatMap(({ tool_calls }) => tool_calls)).slice(0, 50) },
   }
 }
 
@@ -39,7 +41,7 @@ export function referenceTimeseries(
 ): GroupedTimeseriesResponse {
   const { startMs, endMs, groupBy, metric, limit } = question
   const { bucketMs, buckets } = cut(question)
-  const groups = ranked(select(all, question), groupBy, metric)
+  const groups = ranked(select(all, question), question)
   const top = groups.slice(0, limit).toSorted((a, b) => compareBytes(a.key, b.key))
   const rest = groups.slice(limit).flatMap(({ members }) => members)
   const line = (members: SequenceRecord[]): number[] =>
@@ -56,7 +58,11 @@ function select(all: readonly SequenceRecord[], question: Question): SequenceRec
       event.organization_id === question.organizationId &&
       event.timestamp >= question.startMs &&
       event.timestamp < question.endMs &&
-      passes(event, question.filters),
+      passesAModel(event, question.filters) &&
+      passes(
+        event,
+        question.filters.filter(({ dimension }) => dimension !== "model"),
+      ),
   )
 }
 
@@ -69,6 +75,40 @@ function passes(event: SequenceRecord, filters: readonly Filter[]): boolean {
     if (!wanted.some((other) => matches(event, dimension, other.value))) return false
   }
   return true
+}
+
+/**
+ * What counts of an event: the event, or, where a question is about models, what those in it did that pass the filters, for each of
+ * them or together.
+ */
+function sharesIn(event: SequenceRecord, { filters }: Question, isByModel: boolean): SequenceRecord[] {
+  const ofModels = filters.filter(({ dimension }) => dimension === "model")
+  if (!event.stages?.length || (!isByModel && ofModels.length === 0)) return [event]
+  const parts = event.stages.filter(({ model }) => passes({ ...event, stages: [], model }, ofModels))
+  const groups = isByModel ? [...Map.groupBy(parts, ({ model }) => model).values()] : [parts]
+  return groups.map((own) => {
+    const sum = (of: (part: (typeof own)[number]) => number): number =>
+      own.reduce((total, one) => total + of(one), 0)
+    const ms = Math.round(sum((one) => one.ms))
+    return {
+      ...event,
+      stages: [],
+      model: own[0]?.model ?? event.model,
+      input_tokens: sum((one) => one.input_tokens),
+      cached_input_tokens: sum((one) => one.cached_input_tokens),
+      output_tokens: sum((one) => one.output_tokens),
+      gateway_latency_ms: ms,
+      seq_duration_ms: ms,
+      cost_ticks: String(sum((one) => Number(one.cost_ticks))),
+    }
+  })
+}
+
+/** Of several models any one that passes is enough. */
+function passesAModel(event: SequenceRecord, filters: readonly Filter[]): boolean {
+  const ofModels = filters.filter(({ dimension }) => dimension === "model")
+  const models = event.stages?.length ? event.stages.map(({ model }) => model) : [event.model]
+  return models.some((model) => passes({ ...event, stages: [], model }, ofModels))
 }
 
 function matches(event: SequenceRecord, dimension: Filter["dimension"], wanted: string): boolean {
@@ -99,12 +139,13 @@ function ordinaryKeys(event: SequenceRecord, dimension: Dimension): string[] {
 }
 
 function ranked(
-  events: readonly SequenceRecord[],
-  dimension: GroupBy,
-  metric: Metric,
+  selected: readonly SequenceRecord[],
+  question: Question,
 ): { key: string; members: SequenceRecord[] }[] {
   const groups: Record<string, SequenceRecord[]> = Object.create(null) as Record<string, SequenceRecord[]>
-  for (const event of events) for (const key of keys(event, dimension)) (groups[key] ??= []).push(event)
+  const { groupBy, metric } = question
+  for (const event of selected.flatMap((one) => sharesIn(one, question, groupBy === "model")))
+    for (const key of keys(event, groupBy)) (groups[key] ??= []).push(event)
   return Object.entries(groups)
     .map(([key, members]) => ({ key, members, height: value(metric, members) }))
     .toSorted((a, b) => b.height - a.height || compareBytes(a.key, b.key))
@@ -123,6 +164,8 @@ function value(metric: Metric, events: readonly SequenceRecord[]): number {
       return m.cached_in_tokens
     case "out_tokens":
       return m.out_tokens
+    case "cost":
+      return events.reduce((total, { cost_ticks }) => total + Number(cost_ticks), 0) / 1e10
     case "duration":
       return m.duration_ms
     case "p50_latency":

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises"
 import { type Filter, dimensions, metrics } from "../src/contract/analytics.ts"
 import type { Question } from "../src/store/events/reports.ts"
 import { type JournalPosition, encodeLine, segmentPath } from "../src/store/journal/journal.ts"
-import type { SequenceRecord } from "../src/store/journal/record.ts"
+import type { RecordedStage, SequenceRecord } from "../src/store/journal/record.ts"
 
 export const epochMs = Date.UTC(2026, 0, 30)
 export const spanMs = 5 * 86_400_000
@@ -115,8 +115,22 @@ function makeDetails(chance: Chance): Partial<SequenceRecord> {
     queue_ms: chance.pick([0, 0.5, null]),
     route_ms: chance.pick([0.01, 12.34]),
     engine_ms: chance.below(1000),
+    stages: Array.from({ length: chance.one(3, () => chance.below(4), 0) }, () => makeStage(chance)),
   }
 }
+
+/** The same model may have several. */
+const makeStage = (chance: Chance): RecordedStage => ({
+  model: chance.pick(["small", "large", "large", ...oddTexts.slice(0, 3)]),
+  result: chance.pick(["success", "inference_failed"]),
+  region: "local",
+  questions: chance.pick([1, null]),
+  input_tokens: chance.below(3000),
+  cached_input_tokens: chance.below(3) * 100,
+  output_tokens: chance.below(5),
+  ms: chance.below(20_000) / 4,
+  cost_ticks: String(chance.below(1000)),
+})
 
 export const tagKeys = ["team", "job", "tea", "__proto__", "a.b-c_D"] as const
 
@@ -182,6 +196,21 @@ export function namedQuestions(): [string, Question][] {
     ["null keys", { ...whole, groupBy: "error_code", metric: "error_rate" }],
     ["null keys found", { ...whole, groupBy: "api_key_id", filters: only("api_key_id", "") }],
     ["null keys excluded", { ...whole, groupBy: "stop_reason", filters: only("stop_reason", "", true) }],
+    ["what models cost", { ...whole, metric: "cost", limit: 12 }],
+    ["the tokens of one model", { ...whole, metric: "in_tokens", filters: only("model", "large") }],
+    [
+      "two models of the same requests, counted once",
+      { ...whole, groupBy: "result", filters: [...only("model", "large"), ...only("model", "small")] },
+    ],
+    ["all but one model", { ...whole, metric: "p95_latency", filters: only("model", "large", true) }],
+    [
+      "tools of one model",
+      { ...whole, groupBy: "tool_calls", metric: "cost", filters: only("model", "large") },
+    ],
+    [
+      "tags of one model",
+      { ...whole, groupBy: "tag:team", metric: "duration", filters: only("model", "small") },
+    ],
     ["other scripts", { ...whole, filters: only("model", "日本語"), limit: 12 }],
     ["values with colons", { ...whole, groupBy: "client_ua", filters: only("client_ua", "a:b:c") }],
     ["tools counted several times", { ...whole, groupBy: "tool_calls", metric: "in_tokens", limit: 12 }],

@@ -8,6 +8,7 @@ import {
   type ScoreSize,
   unusableIn,
 } from "../src/engine/engine.ts"
+import type { Fault } from "../src/contract/errors.ts"
 import type { DialectName } from "../src/engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
 import { composeClassification, type Question } from "../src/gateway/classification/classification.ts"
@@ -105,6 +106,47 @@ test.each<[ChatServerKind, DecisionMethod]>([
     expect(chat).toEqual({ cachedInputTokens: 7, outputTokens: 40 })
   }
   if (kind === "openai") expect(chat).toEqual({ cachedInputTokens: 64, outputTokens: 8 })
+})
+
+const inMs = (ms: number): string => new Date(Date.now() + ms).toUTCString()
+
+test.each<[string, number, Record<string, string>, number, number]>([
+  ["seconds", 429, { "retry-after": "7" }, 7_000, 7_000],
+  ["seconds", 503, { "retry-after": "7" }, 7_000, 7_000],
+  ["seconds, of Anthropic overloaded", 529, { "retry-after": "7" }, 7_000, 7_000],
+  ["milliseconds, which are more exact", 429, { "retry-after-ms": "250", "retry-after": "1" }, 250, 250],
+  // Dates have whole seconds, and some pass until they are read.
+  ["a date", 503, { "retry-after": inMs(50_000) }, 1_001, 50_000],
+  ["a date that is past", 503, { "retry-after": inMs(-60_000) }, 1_000, 1_000],
+  ["more than a minute", 429, { "retry-after": "61" }, 60_000, 60_000],
+  ["a date after more than a minute", 429, { "retry-after": inMs(3_600_000) }, 60_000, 60_000],
+  ["nothing", 429, {}, 1_000, 1_000],
+  ["no time", 503, { "retry-after": "soon" }, 1_000, 1_000],
+  ["zero", 503, { "retry-after": "0" }, 1_000, 1_000],
+])(
+  "a full server that says %s (%i) is told to be asked again then, within a minute",
+  async (_, status, headers, least, most) => {
+    const { server, worker } = await start("openai")
+    await worker.scorer.method(never)
+    server.refuses = () => status
+    server.refusalHeaders = headers
+    const failed = await ask(worker, branchesOf(isThere("green"))).catch((error: unknown) => error)
+    expect(failed).toMatchObject({ code: "overloaded" })
+    const { retryAfterMs } = failed as Fault
+    expect(retryAfterMs).toBeGreaterThanOrEqual(least)
+    expect(retryAfterMs).toBeLessThanOrEqual(most)
+  },
+)
+
+test("a server that is full in the middle of a decision is told to be asked again when it says", async () => {
+  const { server, worker } = await start("openai")
+  await worker.scorer.method(never)
+  let asked = 0
+  server.refuses = () => (asked++ === 0 ? null : 429)
+  server.refusalHeaders = { "retry-after": "7" }
+  const failed = await ask(worker, branchesOf(isThere("green"))).catch((error: unknown) => error)
+  expect(failed).toMatchObject({ code: "overloaded", retryAfterMs: 7_000 })
+  expect(unusableIn(failed)?.used.outputTokens).toBeGreaterThan(0)
 })
 
 test("the probe's answer is asked for once, and by as many as wait for it", async () => {

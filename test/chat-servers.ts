@@ -16,6 +16,8 @@ export interface ChatServer {
   malformed: number
   /** The status that refuses a chat, whatever it asks; null: none does. */
   refuses: (body: string) => number | null
+  /** Headers of what is refused. */
+  refusalHeaders: Readonly<Record<string, string>>
   close(): Promise<void>
 }
 
@@ -74,10 +76,11 @@ const tokensOf = (text: string): number => Math.ceil(text.length / 4)
 
 export async function startChatServer(kind: ChatServerKind): Promise<ChatServer> {
   const key = `key-of-${kind}`
-  const state: Pick<ChatServer, "chats" | "malformed" | "refuses"> = {
+  const state: Pick<ChatServer, "chats" | "malformed" | "refuses" | "refusalHeaders"> = {
     chats: [],
     malformed: 0,
     refuses: () => null,
+    refusalHeaders: {},
   }
   const server = createServer((request, response) => {
     void answerRequest(request)
@@ -87,7 +90,10 @@ export async function startChatServer(kind: ChatServerKind): Promise<ChatServer>
         return { status, answer: { error: { message, type: "invalid_request_error" } } }
       })
       .then(({ status, answer }) => {
-        response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(answer))
+        const headers = status === 200 ? {} : state.refusalHeaders
+        response
+          .writeHead(status, { "content-type": "application/json", ...headers })
+          .end(JSON.stringify(answer))
       })
   })
   const answerRequest = async (request: IncomingMessage): Promise<{ status: number; answer: unknown }> => {

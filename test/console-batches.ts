@@ -39,7 +39,7 @@ export function batchTests(scene: Scene): void {
     // What is chosen comes first.
     await expect
       .poll(async () => await preview.getByRole("columnheader").allTextContents())
-      .toEqual(["messagetext", "id"])
+      .toEqual(["messageText", "id"])
     await scene.page.getByText("The playground’s questions").click()
     await scene.page.getByText("1 row has no text and will not be asked.").waitFor()
     await expect

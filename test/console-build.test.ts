@@ -24,6 +24,12 @@ beforeEach(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+test("what pages load imports nothing of Node", () => {
+  const own = sources.filter((file) => !file.startsWith("node_modules/"))
+  expect(own.length).toBeGreaterThan(100)
+  expect(own.filter((file) => /"node:/.test(readFileSync(join(root, file), "utf8")))).toEqual([])
+})
+
 test("what was built from the sources as they are is not built again", () => {
   expect(isBuilt(folder)).toBe(true)
 })

@@ -51,6 +51,20 @@ test("a browser that prefers German signs in in German", async () => {
   orgId = /\/o\/([^/]+)/.exec(page.url())?.[1] ?? ""
 })
 
+test("what is to be tried at first is in German, and a model that has learnt it decides", async () => {
+  const model = page.getByLabel(de("Model"), { exact: true })
+  await expect.poll(async () => await model.inputValue()).toBe("umpire-decide-multilingual")
+  const evidence = page.getByPlaceholder(de("Paste the text to judge, or drop a file here."))
+  expect(await evidence.inputValue()).toMatch(/^Das Paket kam zwei Wochen zu spät/)
+  await page.getByRole("button", { name: de("Examples") }).click()
+  await page.getByRole("menuitem", { name: "Routing" }).click()
+  expect(await evidence.inputValue()).toMatch(/^Hallo, meine Kreditkarte/)
+  await page.getByRole("button", { name: de("Decide") }).click()
+  const result = page.getByRole("status", { name: de("Result") })
+  await expect.poll(async () => await result.textContent()).toMatch(/Deutsch.*umpire-decide-multilingual/)
+  expect(await page.getByRole("note", { name: de("Take care") }).count()).toBe(0)
+})
+
 test("dates and amounts are written as German writes them", async () => {
   const { api } = await ownerOf(server)
   const expires_at = "2031-03-04T12:00:00.000Z"
@@ -71,8 +85,24 @@ test("dates and amounts are written as German writes them", async () => {
     .waitFor()
 })
 
-/** What stays as it is: the draft that is there at first, and the names of fields in the audit log. */
-const data = new Set(["Does the customer ask for a refund?", "name"])
+test("the tabs of a question set are all to be seen, however long their names are", async () => {
+  const { api } = await ownerOf(server)
+  const questions = [{ type: "predicate" as const, name: "refund", instructions: "Is a refund asked for?" }]
+  await api.createQuestionSet({
+    params: { org_id: orgId },
+    body: { name: "tabs", model: "umpire-decide", questions },
+  })
+  await open("sets/tabs")
+  const tabs = page.getByRole("navigation", { name: de("Parts of the set") })
+  await tabs.getByRole("link", { name: de("Shadow") }).waitFor()
+  const cutOff = await tabs.evaluate(
+    (nav: { scrollWidth: number; clientWidth: number }) => nav.scrollWidth - nav.clientWidth,
+  )
+  expect(cutOff).toBe(0)
+})
+
+/** What stays as it is: the names of fields in the audit log. */
+const data = new Set(["name"])
 
 /** The texts of nodes and the names of controls, as they are. */
 const shown = `[

@@ -45,7 +45,7 @@ export function tryingTests(scene: Scene): void {
       const result = scene.page.getByRole("status", { name: "Result" })
       await expect
         .poll(async () => await result.textContent())
-        .toMatch(/Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0\d+umpire-decide/)
+        .toMatch(/Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0\d+LanguageEnglishumpire-decide/)
     })
 
     test("what the model is bad at is said where the question looks like it, and System One is explained", async () => {
@@ -55,6 +55,20 @@ export function tryingTests(scene: Scene): void {
         .getByLabel("Text to judge")
         .fill("Ich warte seit drei Wochen und niemand ruft mich zurück, was ist los?")
       await care.getByText("less often right at texts in another language than English").waitFor()
+      // The model for many languages is offered, and nothing is held against it.
+      const model = scene.page.getByLabel("Model", { exact: true })
+      const before = await model.inputValue()
+      await care.getByText("umpire-decide-multilingual has learnt 15 languages.").waitFor()
+      await scene.expectSound()
+      await scene.click("Use umpire-decide-multilingual")
+      await expect.poll(async () => await care.count()).toBe(0)
+      await scene.click("Decide")
+      const result = scene.page.getByRole("status", { name: "Result" })
+      await expect
+        .poll(async () => await result.textContent())
+        .toMatch(/LanguageGerman.*umpire-decide-multilingual/)
+      await model.selectOption(before)
+      await care.waitFor()
       await scene.page.getByLabel("System One").check()
       await scene.page.getByText("System One is another form of the same request").waitFor()
       await scene.page.getByLabel("Decisions", { exact: true }).check()

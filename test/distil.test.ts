@@ -136,7 +136,13 @@ test("a file is answered as far as the budget goes, which is never exceeded, and
   for (const { input, labels, teacher_labels, source } of kept)
     expect([labels, teacher_labels["refund"], source]).toEqual([
       {},
-      { label: isRefund(input), model: "large", confidence: expect.closeTo(0.95, 3), cost_usd: "1" },
+      {
+        label: isRefund(input),
+        model: "large",
+        confidence: expect.closeTo(0.95, 3),
+        cost_usd: "1",
+        asked: expect.stringMatching(/^[0-9a-f]{16}$/),
+      },
       "teacher",
     ])
 })
@@ -327,7 +333,12 @@ test("what a cascade escalated is learnt from too, and not after the question ha
     .toBe(2)
   expect(asked).toHaveLength(before + 2)
   const { data } = await client.listQuestionSetExamples({ params, query: { limit: 10 } })
-  const told = { model: "large", confidence: expect.closeTo(0.95, 3) as number, cost_usd: "1" }
+  const told = {
+    model: "large",
+    confidence: expect.closeTo(0.95, 3) as number,
+    cost_usd: "1",
+    asked: expect.stringMatching(/^[0-9a-f]{16}$/) as string,
+  }
   expect(Object.fromEntries(data.map((one) => [one.input, one.teacher_labels["refund"]]))).toEqual({
     "I want this refund at once.": { label: true, ...told },
     "It snows.": { label: false, ...told },
@@ -336,7 +347,7 @@ test("what a cascade escalated is learnt from too, and not after the question ha
   const changed = [{ ...doubtful, instructions: "Is it about money?" }]
   await client.updateQuestionSet({ params, body: { questions: changed } })
   const after = await learnKept("staged", "0")
-  expect(after).toMatchObject({ texts: 3, known: 2, left: 1 })
+  expect(after).toMatchObject({ texts: 3, known: 0, left: 3, spent_usd: "0" })
 })
 
 test("a text that must wait for what others give back is asked all the same", async () => {
@@ -363,3 +374,50 @@ test("an answer that cannot be used counts in the budget: it was paid", async ()
   expect(Number(run.spent_usd)).toBeGreaterThan(0)
   expect(Number(run.spent_usd)).toBeLessThanOrEqual(12)
 })
+
+const aboutOf = (input: string) => ({ about: isRefund(input) ? "refund" : "other" })
+
+test("answers to other words of a question are left out, and said to be; people's labels stay", async () => {
+  const params = { ...at, set_id: "worded" }
+  const choices = [{ value: "refund", description: "Money back." }, { value: "other" }]
+  const asks = { type: "choice" as const, name: "about", instructions: "What is it about?" }
+  await client.createQuestionSet({
+    params: at,
+    body: { name: "worded", model: "umpire-decide", questions: [{ ...asks, choices }] },
+  })
+  const people = Array.from({ length: 8 }, (_, n) =>
+    n % 2 === 0 ? `A refund for case ${n}.` : `Snow at ${n}.`,
+  )
+  const rows = [
+    ...people.map((input) => ({ input, labels: aboutOf(input) })),
+    ...texts.map((input) => ({ input, labels: aboutOf(input), teacher: "large" })),
+  ]
+  await client.addQuestionSetExamples({ params, body: { rows } })
+  const teach = async () => {
+    let job = await client.teachQuestionSet({ params, body: {} })
+    const ended = async () =>
+      (job = await client.getQuestionSetJob({ params: { ...params, job_id: job.id } })).state
+    await expect.poll(ended, { timeout: 120_000 }).toBe("succeeded")
+    const [question] = (job.result as TeachResult).questions
+    return question
+  }
+  // Neither another order of the options nor a setting is another question.
+  const reworded = async (changes: object) =>
+    await client.updateQuestionSet({ params, body: { questions: [{ ...asks, choices, ...changes }] } })
+  await reworded({ choices: choices.toReversed(), threshold: 0.5 })
+  expect((await teach())?.teacher).toMatchObject({ models: ["large"], labels: texts.length, outdated: 0 })
+  for (const changes of [
+    { instructions: "What does the customer want?" },
+    { choices: [{ value: "refund", description: "Any complaint." }, { value: "other" }] },
+    { choices: [...choices, { value: "weather" }] },
+  ]) {
+    await reworded(changes)
+    const taught = await teach()
+    expect(taught?.reason).toBeNull()
+    expect(taught?.teacher).toMatchObject({ models: [], labels: 0, outdated: texts.length })
+    expect(taught?.teacher?.sentence).toMatch(/^12 answers to other words of the question are left out/)
+  }
+  const anew = texts.slice(0, 5).map((input) => ({ input, labels: aboutOf(input), teacher: "large" }))
+  await client.addQuestionSetExamples({ params, body: { rows: anew } })
+  expect((await teach())?.teacher).toMatchObject({ models: ["large"], labels: 5, outdated: 7 })
+}, 300_000)

@@ -12,7 +12,7 @@ import {
   type EncoderEngineOptions,
   startEncoderEngine,
 } from "../src/engine/encoder/engine.ts"
-import { baseDecisionModelFile, decisionModelFile } from "./models.ts"
+import { baseDecisionModelFile, decisionModelFile, multilingualModelFile } from "./models.ts"
 
 const never = new AbortController().signal
 const POLL = { timeout: 60_000, interval: 50 }
@@ -69,6 +69,7 @@ const untilWorking = async (engine: EncoderEngine): Promise<void> => {
 test.each([
   [baseDecisionModelFile, "umpire-decide", 110],
   [decisionModelFile, "umpire-decide-small", 33],
+  [multilingualModelFile, "umpire-decide-multilingual", 106],
 ])("an engine says what its model is and answers every branch: %s", async (modelFile, name, millions) => {
   const engine = await start({ modelFile })
   const { parameterCount, ...facts } = await engine.facts()
@@ -77,6 +78,54 @@ test.each([
   const [late = 0, weather = 0] = await score(engine)
   expect(late).toBeGreaterThan(0)
   expect(weather).toBeLessThan(0)
+})
+
+describe("the model for many languages", () => {
+  const english = "Is the parcel late?"
+  const late = [
+    ["de", "Die Kundin ist verärgert, weil das Paket zu spät kommt.", "Kommt das Paket zu spät?"],
+    ["es", "El cliente está enfadado porque el paquete llega tarde.", "¿Llega tarde el paquete?"],
+    ["ru", "Клиентка недовольна: посылка опаздывает уже на неделю.", "Посылка опаздывает?"],
+    ["ar", "العميل غاضب لأن الطرد تأخر كثيرا.", "هل تأخر الطرد؟"],
+    ["hi", "ग्राहक नाराज़ है क्योंकि पार्सल देर से आया।", "क्या पार्सल देर से आया?"],
+    ["ja", "荷物の到着が遅れているので、お客様が怒っています。", "荷物は遅れていますか？"],
+    ["ko", "택배가 늦게 와서 고객이 화가 났어요.", "택배가 늦었나요?"],
+    ["zh", "包裹迟到了，顾客很生气。", "包裹迟到了吗？"],
+  ] as const
+
+  test("reads a text in its language, asked in that and in English", async () => {
+    const engine = await start({ modelFile: multilingualModelFile })
+    for (const [language, evidence, question] of late) {
+      const branches = [question, english, "Is the customer happy?"].map((text) => predicate(text))
+      const [own = 0, asked = 0, happy = 0] = await score(engine, { ...short, evidence, branches })
+      expect([language, own > 0, asked > 0, happy < 0]).toEqual([language, true, true, true])
+    }
+  })
+
+  test("reads any text: unpaired surrogates, marks without width, mixed directions, words without end", async () => {
+    const engine = await start({ modelFile: multilingualModelFile })
+    const odd = [
+      "\ud800",
+      "\udfff",
+      "\u200b\u200d\ufeff",
+      "\u202e\u2066",
+      "\0",
+      "é".normalize("NFD"),
+      "字".repeat(600),
+      "x".repeat(2_000),
+    ]
+    for (const text of [...odd, odd.join(" ")]) {
+      const margins = await score(engine, {
+        ...short,
+        evidence: text,
+        branches: [predicate(text.slice(0, 200))],
+      })
+      expect(margins.every(Number.isFinite)).toBe(true)
+    }
+    const [plain] = await score(engine)
+    const [marked] = await score(engine, { ...short, evidence: `${short.evidence}\u200b` })
+    expect(marked).toBe(plain)
+  })
 })
 
 describe("the death of the process", () => {

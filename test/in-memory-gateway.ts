@@ -4,11 +4,11 @@ import { systemClock } from "../src/base/clock.ts"
 import { createIds } from "../src/base/ids.ts"
 import type { Membership, Principal } from "../src/contract/access.ts"
 import type { Call, RequestFacts } from "../src/contract/endpoint.ts"
-import { logNoContent } from "../src/gateway/content/content-logger.ts"
-import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
+import type { ContentLogger } from "../src/gateway/content/content-logger.ts"
+import type { Guardrails } from "../src/gateway/guardrails/guardrails.ts"
 import type { Sequence } from "../src/gateway/meter.ts"
 import type { InferenceDeps } from "../src/gateway/openai/inference.ts"
-import { catalogResolver } from "../src/gateway/organization-access.ts"
+import { createModelResolver, type ModelResolver } from "../src/gateway/organization-access.ts"
 import type { TextCaller } from "../src/gateway/question-sets/score-texts.ts"
 import type { Routed, Router } from "../src/gateway/routing/router.ts"
 import { idleSequence } from "./idle-sequence.ts"
@@ -76,6 +76,16 @@ export const testModel = (changes: Partial<Model> = {}): Model => ({
 })
 
 export const catalogOf = (changes: Partial<Model> = {}): Catalog => createCatalog([testModel(changes)])
+
+/** Only the catalog's names. */
+export const catalogResolver = (catalog: Catalog): ModelResolver =>
+  createModelResolver({ of: async () => null }, catalog)
+
+export const logNoContent: ContentLogger = { begin: () => ({ finish: async () => false }) }
+
+export const noGuardrails: Guardrails = {
+  begin: async (_, { model, work }) => ({ model, work, output: (events) => events }),
+}
 
 const unexpected = (): never => {
   throw new Error("The test expects no such work")

@@ -61,6 +61,25 @@ test("nor large bodies that would be stored, while smaller changes and answers g
   expect(rule.status).toBe(200)
 })
 
+test("nor answers of models to be kept for an Idempotency-Key, while those of small changes are", async () => {
+  const send = async (path: string, body: object): Promise<Response> =>
+    await fetch(server.url + path, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${server.key}`,
+        "content-type": "application/json",
+        "idempotency-key": "full",
+      },
+      body: JSON.stringify(body),
+    })
+  const questions = [{ type: "predicate", instructions: "Is it late?" }]
+  const refused = await send("/v1/decisions", { model: "umpire-decide", input: "It is late.", questions })
+  expect([refused.status, await refused.json()]).toMatchObject([507, { error: { code: "storage_full" } }])
+  const [organization] = await (await operatorOf(server)).listAllOrganizations()
+  const rule = { name: "kept", kind: "error_rate" }
+  expect((await send(`/v1/organizations/${organization?.id}/alert_rules`, rule)).status).toBe(200)
+})
+
 test("a body beyond what one organization may hold is refused with a time to come back, and a small one is not", async () => {
   const content = "x".repeat(7 * 1024 * 1024)
   const body = { model: "umpire-chat", messages: [{ role: "user", content }] }

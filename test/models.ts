@@ -11,6 +11,13 @@ const root = path.resolve(import.meta.dirname, "..")
 export const baseDecisionModelFile = path.join(root, "model", "umpire-decide.onnx")
 /** The small one, for tests that need any. */
 export const decisionModelFile = path.join(root, "model", "umpire-decide-small.onnx")
+/** The one for many languages, in a package of its own. */
+export const multilingualModelFile = path.join(
+  root,
+  "packages",
+  "umpire-decide-multilingual",
+  "umpire-decide-multilingual.onnx",
+)
 /** The language model that answers chat, and decisions more slowly. */
 export const defaultModelFile = path.join(root, "model", "smollm2-135m-instruct.gguf")
 

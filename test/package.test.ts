@@ -1,12 +1,22 @@
 /** The npm package: what `npm run package` makes is installed into an empty folder, without the sources, and runs there. */
 import { type SpawnSyncReturns, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import manifest from "../package.json" with { type: "json" }
 import consoleManifest from "../console/package.json" with { type: "json" }
 import { readLock, runtimePackages } from "../scripts/locked-packages.ts"
+import { decisionModelFile } from "./models.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -41,20 +51,50 @@ const wrong: "returns" = answers.topic.choice
 console.log(topic)
 `
 
+const multilingual = "umpire-decide-multilingual"
+const advice = `npm install ${multilingual} where umpire is installed adds it`
+
+/** Prints whether the model decides, or why it cannot be loaded. */
+const multilingualProgram = `
+import { load } from "umpire"
+try {
+  const umpire = await load({ model: "${multilingual}" })
+  const questions = [{ type: "predicate", name: "refund", instructions: "Wird Geld zurück verlangt?" }]
+  const { answers } = await umpire.decide({ input: "Ich möchte mein Geld zurück.", questions })
+  console.log(typeof answers.refund.probability)
+} catch (error) {
+  console.log(error.message)
+}
+`
+
 let folder = ""
 const installed = (...path: string[]): string => join(folder, "node_modules", manifest.name, ...path)
 
-const run = (command: string, args: readonly string[], cwd: string): SpawnSyncReturns<string> => {
-  const ran = spawnSync(command, args, { cwd, encoding: "utf8" })
+const quickGzip = `--import=${join(import.meta.dirname, "programs", "quick-gzip.mjs")}`
+
+const npmInstall = (tarball: string): void => {
+  const flags = ["--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
+  run("npm", ["install", `./${tarball}`, ...flags], { cwd: folder })
+}
+
+const run = (
+  command: string,
+  args: readonly string[],
+  { cwd, nodeOptions = "" }: { readonly cwd: string; readonly nodeOptions?: string },
+): SpawnSyncReturns<string> => {
+  const env = { ...process.env, ...(nodeOptions === "" ? {} : { NODE_OPTIONS: nodeOptions }) }
+  const ran = spawnSync(command, args, { cwd, encoding: "utf8", env })
   expect([ran.status, `${ran.stderr}${ran.status ? ran.stdout : ""}`]).toEqual([0, expect.anything()])
   return ran
 }
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "umpire-package-"))
-  run(process.execPath, [join(root, "scripts", "build-package.ts"), folder], root)
-  const tarball = `./${manifest.name}-${manifest.version}.tgz`
-  run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], folder)
+  run(process.execPath, [join(root, "scripts", "build-package.ts"), folder], {
+    cwd: root,
+    nodeOptions: quickGzip,
+  })
+  npmInstall(`${manifest.name}-${manifest.version}.tgz`)
   // Packing and installing half a gigabyte takes minutes beside other tests.
 }, 600_000)
 
@@ -94,11 +134,9 @@ describe("the installed package", () => {
   })
 
   test("has ONNX Runtime of every supported platform packed and keeps one, and runs no script of other packages", () => {
-    const packed = run(
-      "tar",
-      ["-tzf", join(folder, `${manifest.name}-${manifest.version}.tgz`)],
-      folder,
-    ).stdout
+    const packed = run("tar", ["-tzf", join(folder, `${manifest.name}-${manifest.version}.tgz`)], {
+      cwd: folder,
+    }).stdout
     const builds = /(?<=onnxruntime-node\/bin\/napi-v6\/).*(?=\/onnxruntime_binding.node)/g
     expect(packed.match(builds)?.toSorted()).toEqual(["darwin/arm64", "linux/arm64", "linux/x64"])
     expect(packed).toContain("node_modules/onnxruntime-node/LICENSE")
@@ -109,16 +147,16 @@ describe("the installed package", () => {
 
   test("tells its version, and runs only the commands that exist", () => {
     const umpire = installed("bin", "umpire.js")
-    expect(run(process.execPath, [umpire, "--version"], folder).stdout).toBe(`${manifest.version}\n`)
-    expect(run(process.execPath, [umpire, "--help"], folder).stdout).toContain("serve")
+    expect(run(process.execPath, [umpire, "--version"], { cwd: folder }).stdout).toBe(`${manifest.version}\n`)
+    expect(run(process.execPath, [umpire, "--help"], { cwd: folder }).stdout).toContain("serve")
   })
 
   test("is a library: its types fit, and it decides without a server", () => {
     const program = join(folder, "program.mts")
     writeFileSync(program, libraryProgram)
     const flags = ["--ignoreConfig", "--noEmit", "--strict", "--target", "es2024", "--module", "nodenext"]
-    run(join(root, "node_modules", ".bin", "tsc"), [...flags, "--types", "", program], folder)
-    expect(run(process.execPath, [program], folder).stdout).toBe("function\ndelivery\n")
+    run(join(root, "node_modules", ".bin", "tsc"), [...flags, "--types", "", program], { cwd: folder })
+    expect(run(process.execPath, [program], { cwd: folder }).stdout).toBe("function\ndelivery\n")
     const folderOfPages = readdirSync(installed("console", "dist", "browser"))
     for (const name of ["umpire.js", "worker.js", "ort-wasm-simd-threaded.wasm.gz"])
       expect(folderOfPages).toContain(name)
@@ -133,6 +171,38 @@ describe("the installed package", () => {
   })
 })
 
+describe("the model for many languages", () => {
+  test("is not in the package, and is named with the command that installs it", () => {
+    const tarball = join(folder, `${manifest.name}-${manifest.version}.tgz`)
+    expect(run("tar", ["-tzf", tarball], { cwd: folder }).stdout).not.toContain(multilingual)
+    expect(listed()).not.toContain(multilingual)
+    expect(decided()).toBe(`Cannot load "${multilingual}": ${advice}\n`)
+    const environment = { ...process.env, UMPIRE_ENGINE_DECISION_MODEL: multilingual }
+    const list = [installed("bin", "umpire.js"), "models", "list"]
+    const { status, stderr } = spawnSync(process.execPath, list, { env: environment, encoding: "utf8" })
+    expect([status === 0, stderr]).toEqual([false, expect.stringContaining(advice)])
+  })
+
+  test("is found once its package is installed beside this one", () => {
+    const copy = join(folder, "packed", multilingual)
+    cpSync(join(root, "packages", multilingual), copy, { recursive: true })
+    // Another encoder stands in for the file in a clone without it: finding it does not depend on what it holds.
+    const file = join(copy, `${multilingual}.onnx`)
+    if (!existsSync(file)) cpSync(decisionModelFile, file)
+    run("npm", ["pack", copy, "--loglevel=error"], { cwd: folder, nodeOptions: quickGzip })
+    npmInstall(`${multilingual}-${manifest.version}.tgz`)
+    expect(listed()).toContain(multilingual)
+    expect(decided()).toBe("number\n")
+  })
+
+  test("has its licence, its notice and nothing but the model", () => {
+    const { stdout } = run("npm", ["pack", "-w", multilingual, "--dry-run", "--json"], { cwd: root })
+    const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
+    const names = files.map(({ path }) => path).filter((path) => path !== `${multilingual}.onnx`)
+    expect(names.toSorted()).toEqual(["LICENSE", "NOTICE", "README.md", "package.json"])
+  })
+})
+
 test("an older Node is told, or replaced by the one that clones run on", () => {
   const text = readFileSync(join(root, "bin", "newer-node.js"), "utf8")
   expect(text).toContain(`const version = "${consoleManifest.dependencies.node}"`)
@@ -143,6 +213,21 @@ test("an older Node is told, or replaced by the one that clones run on", () => {
 test("packing leaves the installed packages of the clone as they are", () => {
   expect(existsSync(join(root, "node_modules", "onnxruntime-node", "LICENSE"))).toBe(false)
 })
+
+/** The models of the catalog, without a server. */
+const listed = (): string[] => {
+  const environment = { ...process.env, UMPIRE_DATA_DIR: join(folder, "no-data") }
+  const list = [installed("bin", "umpire.js"), "models", "list", "--json"]
+  const { stdout } = spawnSync(process.execPath, list, { cwd: folder, env: environment, encoding: "utf8" })
+  return (JSON.parse(stdout) as { sku: string }[]).map(({ sku }) => sku)
+}
+
+/** What the program about the model for many languages prints. */
+const decided = (): string => {
+  const program = join(folder, "multilingual.mjs")
+  writeFileSync(program, multilingualProgram)
+  return run(process.execPath, [program], { cwd: folder }).stdout
+}
 
 /** The most memory that the main process had so far. */
 const peakKilobytes = ({ process: { pid } }: TestServer): number =>

@@ -1,7 +1,7 @@
 /** Passkeys over the API: added, signed in with, and refused when anything about them is not as it must be. */
 import { type KeyPairKeyObjectResult, createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { hashPassword } from "../src/control/sessions.ts"
+import { hashPassword } from "../src/control/passwords.ts"
 import { purgeExpired } from "../src/control/upkeep.ts"
 import { openTestDatabase } from "./database.ts"
 import { storeOperator } from "./operator.ts"

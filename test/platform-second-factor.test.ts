@@ -1,7 +1,8 @@
 /** Forgotten passwords by mail, and two-factor sign-in: set up, asked for, guessed at, recovered and reset. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
-import { type SendMail, createOneTimeLink, hashPassword } from "../src/control/sessions.ts"
+import { hashPassword } from "../src/control/passwords.ts"
+import { type SendMail, createOneTimeLink } from "../src/control/sessions.ts"
 import { codeAt, stepAt } from "../src/control/totp.ts"
 import { secretOf } from "./authenticator-app.ts"
 import { openTestDatabase } from "./database.ts"

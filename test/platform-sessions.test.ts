@@ -1,8 +1,10 @@
 /** Signing in and out, passwords, one-time links, the cookie and its CSRF check, and the operator's reset. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock } from "./manual-clock.ts"
+import { nextTurn } from "../src/base/next-turn.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
-import { createOneTimeLink, hashPassword } from "../src/control/sessions.ts"
+import { hashPassword } from "../src/control/passwords.ts"
+import { createOneTimeLink } from "../src/control/sessions.ts"
 import { pageAudit } from "../src/store/audit.ts"
 import { revokeSessionsOfUser } from "../src/store/sessions.ts"
 import { updateUser } from "../src/store/users.ts"
@@ -127,6 +129,27 @@ test.each([
     await behind.close()
   },
 )
+
+test("an address with as many passwords waiting as it may have is refused, and another one signs in", async () => {
+  const behind = await startPlatform(platform.database, { trustedProxies: "1", rateLimits: stoppedLimits() })
+  const over = new AbortController()
+  const flood = Array.from({ length: 32 }, async () => {
+    while (!over.signal.aborted)
+      await hashPassword(password, "203.0.113.9").catch(async () => await nextTurn())
+  })
+  const attempt = async (from: string, body: object): Promise<Answer> =>
+    await behind.send("POST", "/v1/session", { body, headers: { "x-forwarded-for": from } })
+  let guesses = 0
+  const guess = async (): Promise<number> =>
+    (await attempt("203.0.113.9", { email: `none${guesses++}@example.com`, password })).status
+  // One that comes just when a place is free is answered.
+  await expect.poll(guess, { interval: 1 }).toBe(429)
+  const signedIn = await attempt("203.0.113.10", { email: "ada@example.com", password })
+  expect(signedIn.status).toBe(200)
+  over.abort()
+  await Promise.all(flood)
+  await behind.close()
+})
 
 test("a one-time link signs in once", async () => {
   const { link } = await createOneTimeLink(platform.database, { userId, purpose: "sign_in" }, new Date())

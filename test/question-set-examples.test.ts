@@ -151,7 +151,8 @@ test("answers of a teacher stand beside people's labels and contradict nobody", 
     refused_count: 1,
     contradictions: [],
   })
-  const answer = (label: unknown) => ({ label, model: teacher, confidence: null, cost_usd: null })
+  const asked = expect.stringMatching(/^[0-9a-f]{16}$/) as string
+  const answer = (label: unknown) => ({ label, model: teacher, confidence: null, cost_usd: null, asked })
   expect(await listed()).toEqual([
     expect.objectContaining({
       input: "Thanks",
@@ -473,6 +474,47 @@ test("frozen cases are replaced by text, checked against the questions, and dele
   expect(data).toMatchObject([{ input: "Go away", expected: { rude: true, team: "a" } }])
   expect((await send("DELETE", `/mail/cases/${data[0].id}`)).status).toBe(204)
   expect((await send("GET", "/mail/cases")).body.data).toEqual([])
+})
+
+const casesOf = (count: number, letters = 0) =>
+  Array.from({ length: count }, (_, at) => ({
+    input: `Text ${at} `.padEnd(letters, "word "),
+    expected: { rude: at % 2 === (0 as unknown) },
+  }))
+const putCases = async (cases: object[]) => await send("POST", "/mail/cases", { cases })
+const keptCases = async (): Promise<number> => (await send("GET", "/mail")).body.data.counts.cases
+
+describe("cases that are written in parts", () => {
+  test.each([
+    [500, 0],
+    [501, 0],
+    [1_000, 0],
+    // Two parts by their bytes.
+    [17, 63 * 1024],
+  ])("are %i, and known when they are sent again", async (count, letters) => {
+    const cases = casesOf(count, letters)
+    expect((await putCases(cases)).body.data).toEqual({ added: count, updated: 0 })
+    expect((await putCases(cases)).body.data).toEqual({ added: 0, updated: count })
+    expect(await keptCases()).toBe(count)
+  })
+
+  test("with a text in two of them, the last answers stand", async () => {
+    const again = { input: "Text 450 ", expected: { rude: false } }
+    expect((await putCases([...casesOf(600), again])).body.data).toEqual({ added: 600, updated: 1 })
+    const { data } = (await send("GET", "/mail/cases?limit=200")).body
+    const found = data.filter(({ input }: { input: string }) => input === again.input)
+    expect(found).toMatchObject([again])
+  })
+
+  test("of which one has no room or a wrong answer are not kept at all", async () => {
+    expect((await putCases(casesOf(1))).status).toBe(200)
+    const others = casesOf(1_000).map((one) => ({ ...one, input: `Other ${one.input}` }))
+    expect((await putCases(others)).status).toBe(409)
+    const wrong = { input: "No answer", expected: { rude: "perhaps" } }
+    expect((await putCases([...others.slice(0, 600), wrong])).status).toBe(422)
+    expect(await keptCases()).toBe(1)
+    expect((await putCases(others.slice(1))).body.data).toEqual({ added: 999, updated: 0 })
+  })
 })
 
 test("cases with the same text in one request are one, with the last answers", async () => {

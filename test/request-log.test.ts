@@ -54,7 +54,13 @@ function makeQuestion(): LogQuestion {
     questionSetVersion: maybe(2),
     tags: Array.from({ length: chance.pick([0, 0, 0, 1, 2]) }, () => makeTagFilter(chance)),
     verdict: maybe(chance.pick(["abstained", "answered"] as const)),
-    filters: chance.pick([[], [], [{ dimension: "result", value: "error", excluded: true }]]),
+    filters: chance.pick([
+      [],
+      [],
+      [{ dimension: "result", value: "error", excluded: true }],
+      [{ dimension: "model", value: chance.pick(modelsOf(sample)), excluded: false }],
+      [{ dimension: "model", value: chance.pick(modelsOf(sample)), excluded: true }],
+    ]),
     limit: chance.pick([5, 50, 200]),
   }
 }
@@ -62,7 +68,6 @@ function makeQuestion(): LogQuestion {
 const columns = [
   "api_key_id",
   "principal_id",
-  "model",
   "question_set_id",
   "call_source",
   "result",
@@ -84,9 +89,17 @@ function isFound(record: SequenceRecord, question: LogQuestion): boolean {
     question.tags.every((tag) => hasTag(record, tag)) &&
     (verdict !== "abstained" || (record.abstained ?? 0) > 0) &&
     (verdict !== "answered" || (record.abstained === 0 && record.result === "success")) &&
-    question.filters.every(({ value }) => record.result !== value)
+    question.filters.every(({ dimension, value, excluded }) =>
+      dimension === "model"
+        ? modelsOf(record).some((model) => (model === value) !== excluded)
+        : record.result !== value,
+    )
   )
 }
+
+/** All that worked on it. */
+const modelsOf = ({ model, stages }: SequenceRecord): string[] =>
+  stages?.length ? stages.map((stage) => stage.model) : [model]
 
 function isWithin(value: number, { min, max }: LogQuestion["cost"]): boolean {
   return value >= (min ?? 0) && value <= (max ?? Infinity)

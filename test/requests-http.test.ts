@@ -144,6 +144,14 @@ test("a request that is refused for its tags is recorded with the model that it 
     .toEqual(["smollm2-135m-instruct", "umpire-decide"])
 })
 
+test("a large request that is refused is recorded with the model that it named", async () => {
+  const large = { model: "umpire-decide-small", input: "word ".repeat(30_000), questions: [{}] }
+  expect((await server.post("/v1/decisions", large)).status).toBe(422)
+  await expect
+    .poll(async () => (await list("limit=1")).data.map(({ model, error_code }) => [model, error_code]))
+    .toEqual([["umpire-decide-small", "invalid_request"]])
+})
+
 test("what cannot be found is 404", async () => {
   for (const path of [
     `/v1/organizations/${organization}/sequences/seq_00000000000000000000000000`,

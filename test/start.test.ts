@@ -308,5 +308,9 @@ describe("the command line", () => {
     expect(names).toContain("serve")
     for (const name of names)
       expect([name, ...(await help(name))]).toEqual([name, 0, expect.stringContaining(`umpire ${name}`)])
+    // A word that is wider than the terminal is not broken.
+    const wide = async (name: string, columns: number): Promise<string[]> =>
+      (await help(name))[1].split("\n").filter((line) => line.length > columns && /\s\S+\s/.test(line.trim()))
+    for (const name of names) expect([name, await wide(name, 100)]).toEqual([name, []])
   })
 })

@@ -7,9 +7,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import type { OverviewResponse } from "../src/contract/analytics.ts"
 import type { UsageSpend } from "../src/contract/billing.ts"
 import type { SequenceDetail } from "../src/contract/sequences.ts"
-import { ticksOfUsd } from "../src/base/money.ts"
+import { ticksOfUsd, ticksPerUsd } from "../src/base/money.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 /** The discard port: nothing listens there. */
@@ -229,8 +230,12 @@ test("what could never answer is refused when it is saved", async () => {
   expect(await send("POST", models, { name: "third", cascade })).toEqual([422, "invalid_body"])
 })
 
-async function askIn(text: string, model: string): Promise<(string | null | undefined)[]> {
-  const response = await server.post("/v1/decisions", { model, input: text, questions })
+async function askIn(
+  text: string,
+  model: string,
+  asked: object = questions,
+): Promise<(string | null | undefined)[]> {
+  const response = await server.post("/v1/decisions", { model, input: text, questions: asked })
   expect(response.status).toBe(200)
   const stages = response.headers.get("x-umpire-stages") ?? ""
   return [response.headers.get("x-umpire-language"), stages.split(";")[0]]
@@ -250,6 +255,21 @@ describe("a choice by language", () => {
     expect(await askIn("注文した商品がまだ届きません。", "decide")).toEqual(["ja", "large"])
     expect(await askIn("INV-2231", "decide")).toEqual(["unknown", "umpire-decide"])
     expect(await askIn(german, "umpire-decide")).toEqual(["de", ""])
+  })
+
+  test("asks by the language of the questions where the text is in English or in none", async () => {
+    const inGerman = [
+      { type: "predicate", name: "late", instructions: "Ist die Lieferung zu spät angekommen?" },
+    ]
+    const inEnglish = [{ type: "predicate", name: "late", instructions: "Did the delivery arrive too late?" }]
+    expect(await askIn(input, "decide", inGerman)).toEqual(["en", "large"])
+    expect(await askIn("INV-2231", "decide", inGerman)).toEqual(["unknown", "large"])
+    expect(await askIn("INV-2231", "decide", inEnglish)).toEqual(["unknown", "umpire-decide"])
+    expect(await askIn(german, "decide", inEnglish)).toEqual(["de", "large"])
+    const foreign = await server.post("/v1/decisions", { model: "umpire-decide", input, questions: inGerman })
+    expect(foreign.headers.get("x-umpire-warning")).toBe("language")
+    const own = await server.post("/v1/decisions", { model: "umpire-decide", input, questions: inEnglish })
+    expect(own.headers.get("x-umpire-warning")).toBeNull()
   })
 
   test("holds for a question set, and for a chat by what the user said last", async () => {
@@ -537,4 +557,15 @@ test("what all requests cost is what was charged, to the tick and by the models 
   for (const one of all)
     if (one.stages.length > 0) expect(sum(one.stages), one.seq_id).toBe(ticksOfUsd(one.cost))
   expect(all.filter(({ stages }) => stages.length > 1).length).toBeGreaterThan(10)
+  const range = `range_start=1&range_end=${Number.MAX_SAFE_INTEGER}`
+  const { breakdown, summary } = (
+    await get<{ data: OverviewResponse }>(
+      `/v1/organizations/${organization}/analytics/overview?${range}&group_by=model&metric=cost`,
+    )
+  ).data
+  expect(summary.requests).toBe(all.length)
+  const byModel = new Map(
+    breakdown.rows.map(({ key, value }) => [key, BigInt(Math.round(value * Number(ticksPerUsd)))]),
+  )
+  expect(byModel).toEqual(costByModel(all))
 })

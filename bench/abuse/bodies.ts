@@ -3,7 +3,9 @@ import { z } from "zod"
 import { schemasIn } from "../../src/contract/check.ts"
 import type { Endpoint } from "../../src/contract/endpoint.ts"
 import { questionSetLimits } from "../../src/contract/question-sets/content.ts"
+import { connectedModelTable } from "../../src/contract/platform/connected-models.ts"
 import { exampleTable } from "../../src/contract/question-sets/examples.ts"
+import { reviewTable } from "../../src/contract/question-sets/review.ts"
 
 export interface HostileBody {
   readonly kind: string
@@ -124,6 +126,15 @@ const largestValid = new Map<Endpoint, readonly ((bytes: number) => string)[]>([
   ],
   [exampleTable.addQuestionSetCases, [(bytes) => casesBody(bytes, true), (bytes) => casesBody(bytes, false)]],
   [exampleTable.uploadQuestionSetExamples, [uploadBody]],
+  [
+    reviewTable.decideReviewItem,
+    [
+      (bytes) => JSON.stringify({ decision: "label", label: "a".repeat(bytes) }),
+      () => JSON.stringify({ decision: "skip" }),
+    ],
+  ],
+  // What it can cost, then the check itself.
+  [connectedModelTable.checkConnectedModel, [() => "{}", () => JSON.stringify({ cost_max_usd: "1" })]],
 ])
 
 const partOf = (name: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\na\r\n`

@@ -8,6 +8,7 @@ import { z } from "zod"
 import { type Permission, permissions } from "../../src/contract/access.ts"
 import { type Endpoint, isWrite } from "../../src/contract/endpoint.ts"
 import { table } from "../../src/contract/table.ts"
+import { startChatServer } from "../../test/chat-servers.ts"
 import { operatorOf } from "../../test/operator.ts"
 import type { TestServer } from "../../test/server.ts"
 import { type HostileBody, attackedQuestion } from "./bodies.ts"
@@ -20,6 +21,9 @@ export interface Target {
   /** Values of parameters of paths. */
   readonly ids: Readonly<Record<string, string>>
   readonly refused: RefusedCallers
+  /** The operator's organization, which alone has connected models, and the session of its owner. */
+  readonly operators: { readonly org_id: string; readonly session: string }
+  close(): Promise<void>
 }
 
 interface RefusedCallers {
@@ -62,14 +66,53 @@ async function makeBatch(
   return idOf(await ask("/v1/batches", body, bearer))
 }
 
+const Listed = z.object({ data: z.array(z.object({ id: z.string() })) })
+
+/** Evidence is kept for one decision, which is then reviewed. */
+async function makeReviewItem(organization: string, bearer: string): Promise<string> {
+  const headers = { "content-type": "application/json", authorization: `Bearer ${bearer}` }
+  const ask = async (method: string, path: string, body?: object): Promise<Response> => {
+    const sent = body && { body: JSON.stringify(body) }
+    const response = await fetch(organization + path, { method, headers, ...sent })
+    if (!response.ok) throw new Error(`Cannot prepare the attack: ${path} answered ${response.status}`)
+    return response
+  }
+  await ask("PUT", "/content_settings", { keep: "evidence_and_answers" })
+  await ask("PATCH", "/question_sets/abused/review", { sample_rate: 1 })
+  await ask("POST", "/question_sets/abused/decide", { input: "You are late." })
+  for (;;) {
+    const [item] = Listed.parse(await (await ask("GET", "/question_sets/abused/review")).json()).data
+    if (item) {
+      await ask("PUT", "/content_settings", { keep: "nothing" })
+      return item.id
+    }
+    await wait(reviewPollMs)
+  }
+}
+
+const reviewPollMs = 200
+
+/** Its server is here; what it says of itself must be calibrated. */
+const connected = {
+  sku: "connected",
+  dialect: "openai",
+  model: "large",
+  context_tokens_max: 128_000,
+  price_m_input_tokens_usd: "0.01",
+  price_m_input_cache_read_tokens_usd: "0.01",
+  price_m_output_tokens_usd: "0.01",
+} as const
+
 /** Makes what paths name; what cannot be made is 404, before its body is read. */
 export async function openTarget(server: TestServer): Promise<Target> {
   const { url } = server
   const owner = "attacker@example.com"
   const operator = await operatorOf(server)
-  const billing_account = (await operator.listAllOrganizations()).at(-1)?.billing_account_id
-  const made = await operator.openOrganization({ body: { name: "Attacker", owner, billing_account } })
-  const { id: org_id, link } = made
+  const first = (await operator.listAllOrganizations()).at(-1)
+  const made = await operator.openOrganization({
+    body: { name: "Attacker", owner, billing_account: first?.billing_account_id },
+  })
+  const { id: org_id } = made
   // What attacks do to an account must not stop the organization that is watched.
   const account = await operator.openOrganization({ body: { name: "Billed", owner } })
   const elsewhere = await operator.openOrganization({
@@ -88,7 +131,7 @@ export async function openTarget(server: TestServer): Promise<Target> {
   }
   const sessionOf = async (link: string | null): Promise<string> =>
     z.object({ token: z.string() }).parse(await ask("/v1/session", { link })).token
-  const session = await sessionOf(link)
+  const session = await sessionOf(made.link)
   const at = `/v1/organizations/${org_id}`
   const make = async (path: string, body: unknown): Promise<string> =>
     idOf(await ask(at + path, body, session))
@@ -135,13 +178,15 @@ export async function openTarget(server: TestServer): Promise<Target> {
   const examples = await fetch(`${url}${at}/question_sets/abused/examples`, {
     headers: { authorization: `Bearer ${session}` },
   })
-  const [example] = z
-    .object({ data: z.array(z.object({ id: z.string() })) })
-    .parse(await examples.json()).data
+  const [example] = Listed.parse(await examples.json()).data
+  const { link: operatorsLink } = await operator.createSignInLink({ body: {} })
+  const operators = { org_id: first?.id ?? "", session: await sessionOf(operatorsLink) }
+  const chats = await startChatServer("plain")
   const ids = {
     org_id,
     set_id,
     example_id: example?.id ?? "",
+    item_id: await makeReviewItem(`${url}${at}`, session),
     label: "abused",
     // Not the one whose session attacks: its role may change.
     user_id: (await join("changed@example.com")).user.id,
@@ -156,6 +201,13 @@ export async function openTarget(server: TestServer): Promise<Target> {
     guardrail_id: await make("/guardrails", { name: "abused", question_set: "abused", model: "umpire-chat" }),
     webhook_id: await make("/webhooks", { url: "https://hooks.example/abused", events: ["alert.firing"] }),
     rule_id: await make("/alert_rules", { name: "abused", kind: "error_rate" }),
+    connected_model_id: idOf(
+      await ask(
+        `/v1/organizations/${operators.org_id}/connected_models`,
+        { ...connected, url: chats.url, key: chats.key },
+        operators.session,
+      ),
+    ),
     model_id: await make("/models", { name: "abused-model", alias: "umpire-decide" }),
     conversation_id: idOf(await ask("/v1/conversations", {}, keys.inference)),
     completion_id: idOf(
@@ -166,11 +218,19 @@ export async function openTarget(server: TestServer): Promise<Target> {
       ),
     ),
   }
-  return { url, keys, session, ids, refused }
+  return { url, keys, session, ids, refused, operators, close: async () => await chats.close() }
+}
+
+/** By a caller that may do it, where it can be done. */
+export function allowed(endpoint: Endpoint, target: Target): Sending {
+  if (!endpoint.path.includes("{connected_model_id}"))
+    return { target, endpoint, bearer: callerOf(endpoint, target) }
+  const { session, org_id } = target.operators
+  return { target: { ...target, ids: { ...target.ids, org_id } }, endpoint, bearer: session }
 }
 
 /** By whose key or session an endpoint is attacked: one that may; none where anyone may. */
-export function callerOf(endpoint: Endpoint, { keys, session }: Target): string {
+function callerOf(endpoint: Endpoint, { keys, session }: Target): string {
   const { access, path } = endpoint
   const { principals, permission, owner } = access
   if (principals.length === 0) return ""
@@ -215,9 +275,23 @@ export function refusalsOf(endpoint: Endpoint, target: Target): Refusal[] {
       sending: { ...by(refused.foreign), headers: { "x-umpire-organization": ids["org_id"] ?? "" } },
     })
   if (access.owner) found.push({ lacks: "role", status: 403, sending: by(refused.member) })
-  if (takesBody(endpoint) && /\{(?!org_id|billing_account_id)/.test(path))
-    found.push({ lacks: "resource", status: 404, sending: by(callerOf(endpoint, target)) })
+  if (takesBody(endpoint))
+    for (const name of namedIn(path))
+      found.push({ lacks: "resource", status: 404, sending: allowed(endpoint, without(target, name)) })
   return found
+}
+
+/** What must be there already: a label is made by being put. */
+const namedIn = (path: string): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)]
+    .map(([, name = ""]) => name)
+    .filter((name) => !["org_id", "billing_account_id", "label"].includes(name))
+
+/** All is there but this one, which has the form of one that could be. */
+function without(target: Target, name: string): Target {
+  const id = target.ids[name] ?? ""
+  const other = id.slice(0, -1) + (id.endsWith("0") ? "1" : "0")
+  return { ...target, ids: { ...target.ids, [name]: other } }
 }
 
 /** The status that it gets by this way of sending. */

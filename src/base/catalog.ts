@@ -31,6 +31,8 @@ export interface Model {
   readonly version?: string
   /** The languages that it has learnt, by their tags; absent: not known. */
   readonly languages?: readonly string[]
+  /** Absent: not known. */
+  readonly licence?: string
   /** What it reads; absent: text. */
   readonly inputModalities?: readonly InputModality[]
   /** Its workers fetch images and files by their addresses. */

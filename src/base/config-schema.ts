@@ -129,10 +129,10 @@ const EmailConfig = z.strictObject({
 /** How models run on this machine. */
 const EngineConfig = z.strictObject({
   decision_model: z
-    .enum(["umpire-decide", "umpire-decide-small"])
+    .enum(["umpire-decide", "umpire-decide-small", "umpire-decide-multilingual"])
     .default("umpire-decide")
     .describe(
-      "The included model that answers decisions under the name `umpire-decide`: the small one takes half the time, and is less often right.",
+      "The included model that answers decisions under the name `umpire-decide`: the small one takes half the time, and is less often right; the one for many languages is a package to install.",
     ),
   threads: whole(1, 1024)
     .optional()
@@ -247,7 +247,7 @@ const JournalConfig = z.strictObject({
   disk_free_min_mib: whole(0, 1_073_741_824)
     .default(512)
     .describe(
-      "Free space that is kept for usage: with less on their disk, files and other large bodies that would be stored are refused with 507, responses are not stored, content is dropped and counted, and events wait in the journal.",
+      "Free space that is kept for usage: with less on their disk, files and other large bodies that would be stored are refused with 507, so are requests to models with an Idempotency-Key, distilling jobs fail before they ask, responses are not stored, content is dropped and counted, and events wait in the journal.",
     ),
 })
 

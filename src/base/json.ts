@@ -21,6 +21,27 @@ export class JsonObject extends Map<string, JsonValue> {}
 type JsonList = readonly JsonValue[]
 export type JsonValue = string | boolean | null | JsonNumber | JsonObject | JsonList
 
+/** As JavaScript has it; undefined where the text is no JSON. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The same; the text as it is where it is no JSON. */
+export function jsonOrText(text: string): unknown {
+  const value = parsedJson(text)
+  return value === undefined ? text : value
+}
+
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Without fields where the value is no object. */
+export const objectOf = (value: unknown): Readonly<Record<string, unknown>> => (isObject(value) ? value : {})
+
 /** Levels of arrays and objects inside one another, unless the caller asks for another bound. */
 export const jsonDepthMax = 64
 
@@ -280,7 +301,8 @@ class Reader {
   }
 }
 
-const shown = (text: string): string =>
+/** Quotes a piece of text in a sentence, cut so that the sentence stays short. */
+export const shown = (text: string): string =>
   JSON.stringify(text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}...` : text)
 
 /** Of the shape of a text, checked before anything is built from it. */

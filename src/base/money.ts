@@ -2,7 +2,7 @@
 
 export type Ticks = bigint
 
-const ticksPerUsd = 10_000_000_000n
+export const ticksPerUsd = 10_000_000_000n
 export const ticksPerCent: Ticks = ticksPerUsd / 100n
 
 /** Balances are shown in whole cents, rounded down: never more than there is. */

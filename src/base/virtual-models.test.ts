@@ -110,6 +110,11 @@ describe("a virtual model", () => {
       /x -> y -> z -> x/,
     ],
     ["a member that is not there", { x: { fallback: ["a", "gone"] } }, /x names gone/],
+    [
+      "a member that is a package to install",
+      { x: { fallback: ["a", "umpire-decide-multilingual"] } },
+      /is not in the catalog; npm install umpire-decide-multilingual where umpire is installed adds it/,
+    ],
     ["a member twice", { x: { fallback: ["a", "a"] } }, /a twice/],
     ["weights that are all zero", { x: split({ a: 0, b: 0 }) }, /zero/],
     ["a split of vectors", { x: split({ a: 1, vectors: 1 }) }, /embeddings/],

@@ -10,6 +10,7 @@ import {
 } from "../contract/platform/virtual-models.ts"
 import { type LanguageTag, unknownLanguage } from "../contract/language.ts"
 import { type Model, isEncoderFile } from "./catalog.ts"
+import { installAdvice } from "./packaged-models.ts"
 
 export interface VirtualModel {
   readonly name: string
@@ -111,7 +112,7 @@ function check(
   refuseRepeated(virtual)
   const members = membersOf(rule).map((name) => {
     const named = find(name)
-    if (!named) throw new VirtualModelError(`${virtual.name} names ${name}, which is not in the catalog`)
+    if (!named) throw new VirtualModelError(`${virtual.name} names ${name}, which ${notInCatalog(name)}`)
     return isVirtual(named) ? check(find, named, { above: path, known }) : plain(named)
   })
   const uses = usesOf(virtual, members)
@@ -172,6 +173,11 @@ function usesOf({ name, rule }: VirtualModel, members: readonly Checked[]): Read
   return new Set<ModelUse>(common)
 }
 
+function notInCatalog(name: string): string {
+  const advice = installAdvice(name)
+  return advice === null ? "is not in the catalog" : `is not in the catalog; ${advice}`
+}
+
 /** Call it with what `checkVirtual` accepts. */
 export function resolveVirtual(find: FindNamed, virtual: VirtualModel, choosing: Choosing): Resolution {
   const { rule } = virtual
@@ -203,7 +209,7 @@ const modelFor = ({ routes, otherwise }: LanguageRule, language: LanguageTag): s
 
 function resolveNamed(find: FindNamed, name: string, choosing: Choosing): Resolution {
   const named = find(name)
-  if (!named) throw new VirtualModelError(`${name} is not in the catalog`)
+  if (!named) throw new VirtualModelError(`${name} ${notInCatalog(name)}`)
   return isVirtual(named)
     ? resolveVirtual(find, named, choosing)
     : { stages: [[named]], cascade: null, isSplit: false, isFirstSplit: false }

@@ -51,8 +51,7 @@ const sendTest: Action<Client> = async (context, connect) => {
 export const alerts = apiCommand({
   usage: [
     "umpire alerts list",
-    "umpire alerts create Errors --kind error_rate [--threshold 0.05] [--window 15] [--target model=umpire-decide]",
-    "                     [--webhook wh_...] [--email ada@example.com]",
+    "umpire alerts create Errors --kind error_rate [--threshold 0.05] [--window 15] [--target model=umpire-decide] [--webhook wh_...] [--email ada@example.com]",
     "umpire alerts delete ar_...",
     "umpire alerts test ar_...",
     "",

@@ -33,7 +33,7 @@ export interface CliContext {
 }
 
 export interface Command {
-  /** Lines shown by --help. */
+  /** Shown by --help: calls, and behind an empty line what is to be known of them, a paragraph each. */
   readonly usage: readonly string[]
   readonly options: Readonly<Record<string, CliOption>>
   /** Answers the exit status. */

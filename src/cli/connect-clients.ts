@@ -1,4 +1,5 @@
 /** The clients that `umpire connect` configures: which file is theirs, and what it says afterwards. */
+import { isObject, parsedJson } from "../base/json.ts"
 
 export interface Connection {
   /** Ends without a slash. */
@@ -106,13 +107,9 @@ function withJson(
 
 /** The parser's own message would quote the text, which may hold secrets. */
 function readObject(text: string): Record<string, unknown> {
-  try {
-    const document: unknown = JSON.parse(text)
-    // What is an object and no array has names.
-    if (typeof document === "object" && document !== null && !Array.isArray(document))
-      return document as Record<string, unknown>
-  } catch {}
-  throw new Error("it is not a JSON object")
+  const document = parsedJson(text)
+  if (!isObject(document)) throw new Error("it is not a JSON object")
+  return { ...document }
 }
 
 /** Replaces variables of the file where they stand, and adds the others at the end. */

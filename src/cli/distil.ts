@@ -25,8 +25,7 @@ export const distil: Command = {
     "umpire distil refunds --from gpt-5-mini --rows tickets.jsonl --budget 2.00 --target 0.95",
     "umpire distil refunds --from gpt-5-mini --kept --budget 2.00",
     "",
-    "The model's answers stand beside people's labels and prove no promise. A text that it has answered is not asked again:",
-    "the same command goes on where it stopped, within the same budget. It exits with 1 when rows failed; they are named.",
+    "The model's answers stand beside people's labels and prove no promise. A text that it has answered is not asked again: the same command goes on where it stopped, within the same budget. It exits with 1 when rows failed; they are named.",
     "--kept takes the newest kept requests of the set; what the model answered about them as a shadow or in a cascade is not asked again.",
   ],
   options: {

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises"
 import { basename } from "node:path"
 import { parse } from "csv-parse/sync"
 import { z } from "zod"
+import { parsedJson } from "../base/json.ts"
 import { csvOptions, decodeTable, excelWords, isExcelName } from "../base/table-text.ts"
 import type { DecisionQuestion } from "../contract/decisions.ts"
 import { UsageError } from "./command.ts"
@@ -51,11 +52,9 @@ const jsonRows = (content: string, shown: string, rowsMax: number): unknown[] =>
     .filter((line) => line.trim() !== "")
     .slice(0, rowsMax)
     .map((line, index): unknown => {
-      try {
-        return JSON.parse(line)
-      } catch {
-        throw new UsageError(`${shown}:${index + 1} is not JSON`)
-      }
+      const row = parsedJson(line)
+      if (row === undefined) throw new UsageError(`${shown}:${index + 1} is not JSON`)
+      return row
     })
 
 /** The columns are those of the JSON; options stand in one cell, with | between them. */

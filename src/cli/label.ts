@@ -43,9 +43,7 @@ export const label = (openLocal: OpenLocal): Command => ({
     'umpire label --postgres "select id, body from tickets" --text body --set refunds --into labels',
     'umpire label shop.duckdb --duckdb "select id, body from tickets" --text body --set refunds --into labels',
     "",
-    "CSV, TSV, JSON lines and Parquet. Equal texts are asked once. A run that was interrupted goes on where it stopped",
-    "when the same command is given again. It exits with 1 when rows failed: why is in the column error, and the same",
-    "command asks those again.",
+    "CSV, TSV, JSON lines and Parquet. Equal texts are asked once. A run that was interrupted goes on where it stopped when the same command is given again. It exits with 1 when rows failed: why is in the column error, and the same command asks those again.",
   ],
   options: {
     ...questionOptions,

@@ -63,15 +63,7 @@ export const models = operatorCommand({
   inOrganization: true,
   actions: {
     list: operates("listCatalog", {
-      draw: columns<z.infer<typeof CatalogModel>>({
-        model: ({ sku }) => sku,
-        purpose: ({ purpose }) => purpose,
-        decides: ({ decides, calibrated }) =>
-          `${decides ?? ""}${calibrated === false ? ", uncalibrated" : ""}`,
-        context: ({ context }) => String(context),
-        quantization: ({ quantization }) => quantization,
-        description: ({ description }) => description,
-      }),
+      draw: drawCatalog,
     }),
     pull: adding("which model? umpire models pull hf:owner/repository:Q4_K_M", pull),
     add: adding("which file? umpire models add ./model.gguf", async ({ workingDirectory }, file) =>
@@ -81,6 +73,28 @@ export const models = operatorCommand({
     ...virtualActions,
   },
 })
+
+type Listed = z.infer<typeof CatalogModel>
+
+/** What is told of few models stands where one has it. What it takes to choose fits a terminal of 80 columns, before the description. */
+function drawCatalog(rows: readonly Listed[]): string {
+  return columns<Listed>({
+    model: ({ sku }) => sku,
+    purpose: ({ purpose }) => purpose,
+    context: ({ context }) => String(context),
+    languages: ({ languages }) => shortList(languages ?? []),
+    licence: ({ licence }) => licence ?? "",
+    ...(rows.some(({ decides }) => decides) ? { decides: howItDecides } : {}),
+    description: ({ description }) => description,
+  })(rows)
+}
+
+const howItDecides = ({ decides, calibrated }: Listed): string =>
+  `${decides ?? ""}${calibrated === false ? ", uncalibrated" : ""}`
+
+/** "en +14": all of them are in the JSON. */
+const shortList = ([first = "", ...more]: readonly string[]): string =>
+  more.length === 0 ? first : `${first} +${more.length}`
 
 async function pull(context: CliContext, what: string): Promise<string> {
   const source = what.startsWith("hf:") ? await onHuggingFace(context, what) : plainSource(what)

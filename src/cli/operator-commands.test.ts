@@ -291,6 +291,29 @@ test("models list says what each model is for", async () => {
   ])
 })
 
+const list = async (models: unknown): Promise<string[]> =>
+  (await type("models list", models)).stdout.split("\n")
+
+test("models list says the languages and the licence of each model within 80 columns, and how it decides where one tells", async () => {
+  const known = { kind: "generation", purpose: "decisions", context: 20480, quantization: "INT8" }
+  const rows = [
+    { ...known, sku: "umpire-decide-multilingual", languages: ["en", "de", "fr"], licence: "Apache-2.0" },
+    { ...known, sku: "m", purpose: "decisions and text", languages: ["en"], licence: null },
+    { ...known, sku: "n", languages: null, licence: null },
+  ].map((row) => ({ ...row, description: "Described.", decides: null, calibrated: null }))
+  const [head = "", , many, one, none] = await list(rows)
+  expect(head.split(/\s+/)).toEqual(["model", "purpose", "context", "languages", "licence", "description"])
+  expect(head.indexOf("description")).toBeLessThanOrEqual(80)
+  expect(many).toMatch(/ 20480 +en \+2 +Apache-2\.0 +Described\.$/)
+  expect(one).toMatch(/ 20480 +en {10,}Described\.$/)
+  expect(none).toMatch(/ 20480 {10,}Described\.$/)
+  const [, , , , asked] = await list([
+    ...rows.slice(0, 2),
+    { ...rows[2], decides: "by tool", calibrated: false },
+  ])
+  expect(asked).toMatch(/ 20480 +by tool, uncalibrated +Described\.$/)
+})
+
 const removed = (model: string) =>
   answering(`models remove ${model}`, (name) => {
     if (name === "removeVirtualModel") throw new Error("no virtual model of this name")

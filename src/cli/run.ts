@@ -23,7 +23,7 @@ export async function runCli(
 ): Promise<number> {
   const [first = commandDefault] = argv
   if (first === "--help" || first === "-h" || first === "help")
-    return print(surroundings, overview(commands, version))
+    return print(surroundings, overview(commands, version, helpWidth(surroundings)))
   const isOption = first.startsWith("-")
   const name = isOption ? commandDefault : first
   const rest = isOption ? [...argv] : argv.slice(1)
@@ -34,7 +34,10 @@ export async function runCli(
   }
   const command = await entry.load()
   if (rest.includes("--help") || rest.includes("-h"))
-    return print(surroundings, help(name, entry.summary, command))
+    return print(
+      surroundings,
+      help(name, { summary: entry.summary, ...command, width: helpWidth(surroundings) }),
+    )
   return await attempt(name, command, { rest, surroundings })
 }
 
@@ -64,9 +67,18 @@ function sentenceOf(error: unknown, { environment }: Surroundings): string {
 const isExpected = (error: Error): boolean =>
   !["Error", "TypeError", "RangeError", "SyntaxError", "AssertionError"].includes(error.name)
 
-function overview(commands: Commands, version: string): string {
-  const width = Math.max(...Object.keys(commands).map((name) => name.length))
-  const rows = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
+/** Wider lines are hard to read, and what is piped has no width of its own. */
+const helpColumnsMax = 100
+const helpColumnsMin = 60
+
+const helpWidth = ({ stdout: { columns = helpColumnsMax } }: Surroundings): number =>
+  Math.max(helpColumnsMin, Math.min(helpColumnsMax, columns))
+
+function overview(commands: Commands, version: string, width: number): string {
+  const indent = Math.max(...Object.keys(commands).map((name) => name.length)) + 4
+  const rows = Object.entries(commands).map(([name, { summary }]) =>
+    filled(`  ${name}`.padEnd(indent), summary.split(" "), { indent, width }),
+  )
   return [
     `Umpire ${version}: typed decisions and inference, self-hosted.`,
     "",
@@ -78,20 +90,47 @@ function overview(commands: Commands, version: string): string {
   ].join("\n")
 }
 
-function help(name: string, summary: string, command: Command): string {
-  const options = Object.entries(command.options).map(([option, { type, short, help: means }]) => {
-    const flag = `${short ? `-${short}, ` : ""}--${option}${type === "string" ? " <value>" : ""}`
-    return `  ${flag.padEnd(32)}${means}`
+const optionColumns = 34
+
+function help(
+  name: string,
+  { summary, usage, options, width }: Pick<Command, "usage" | "options"> & { summary: string; width: number },
+): string {
+  const notesAt = usage.includes("") ? usage.indexOf("") : usage.length
+  const lines = usage.map((line, at) =>
+    at < notesAt
+      ? filled("  ", line.split(usageBreak), { indent: 6, width })
+      : filled("  ", line.split(" "), { indent: 2, width }).trimEnd(),
+  )
+  const flags = Object.entries(options).map(([option, { type, short, help: means }]) => {
+    const flag = `  ${short ? `-${short}, ` : ""}--${option}${type === "string" ? " <value>" : ""}`
+    return filled(flag.padEnd(optionColumns), means.split(" "), { indent: optionColumns, width })
   })
-  return [
-    `umpire ${name}: ${summary}`,
-    "",
-    ...command.usage.map((line) => `  ${line}`),
-    "",
-    "Options:",
-    ...options,
-    "",
-  ].join("\n")
+  return [`umpire ${name}: ${summary}`, "", ...lines, "", "Options:", ...flags, ""].join("\n")
+}
+
+/** Before an option: it stays with its value. */
+const usageBreak = / (?=\[|--)/
+
+/** Lines of the parts, as many in each as fit; those after the first are indented. */
+function filled(
+  start: string,
+  parts: readonly string[],
+  { indent, width }: { readonly indent: number; readonly width: number },
+): string {
+  const lines: string[] = []
+  let line = start
+  let isEmpty = true
+  for (const part of parts) {
+    if (!isEmpty && line.length + 1 + part.length > width) {
+      lines.push(line)
+      line = " ".repeat(indent)
+      isEmpty = true
+    }
+    line += isEmpty ? part : ` ${part}`
+    isEmpty = false
+  }
+  return [...lines, line].join("\n")
 }
 
 function print({ stdout }: Surroundings, text: string): number {

@@ -53,8 +53,7 @@ export const sets = apiCommand({
     "export writes a version with what was taught, for programs that decide without a server (docs/library.md).",
     "push changes nothing when the file is what the server has. check exits with 1 when a frozen case fails.",
     "next proposes which texts to label: of a file, or else of the kept requests of the set, which then stand first in its review.",
-    "shadow with --model or --version starts one: it answers a share of the requests unseen, and is charged up to its budget a day. Without",
-    "them it tells how its answers agree with those that were given.",
+    "shadow with --model or --version starts one: it answers a share of the requests unseen, and is charged up to its budget a day. Without them it tells how its answers agree with those that were given.",
     "teach --all teaches the sets that were taught on another version of their model than answers today.",
   ],
   options: {

@@ -18,10 +18,12 @@ export function drawTable(head: readonly string[], rows: readonly (readonly stri
 export const columns =
   <Row>(cells: Readonly<Record<string, (row: Row) => string>>) =>
   (rows: readonly Row[]): string =>
-    drawTable(
-      Object.keys(cells),
-      rows.map((row) => Object.values(cells).map((cell) => cell(row))),
-    )
+    rows.length === 0
+      ? "There are none.\n"
+      : drawTable(
+          Object.keys(cells),
+          rows.map((row) => Object.values(cells).map((cell) => cell(row))),
+        )
 
 /** Text from elsewhere must not move the cursor or colour the terminal. */
 export function printable(value: string): string {

@@ -40,6 +40,7 @@ export const metrics = [
   "in_tokens",
   "cached_in_tokens",
   "out_tokens",
+  "cost",
   "duration",
   "p50_latency",
   "p95_latency",

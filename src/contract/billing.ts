@@ -2,14 +2,13 @@
 import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
 import { Document, namedObject } from "./endpoint.ts"
-import { anyone, apiAdmin, endpointGroup } from "./endpoint-group.ts"
+import { anyone, apiAdmin, endpointGroup, everyPrincipal } from "./endpoint-group.ts"
 import { Datetime, Text, nameCharactersMax } from "./platform/field-schemas.ts"
 import { tagKeyForm } from "./tags.ts"
 
-const everyone = ["session", "key", "workload"] as const
-const read = { principals: everyone, permission: "api-read" } as const
+const read = { principals: everyPrincipal, permission: "api-read" } as const
 const pay = { ...apiAdmin, alsoRoles: ["billing"] } as const
-const administer = { ...pay, principals: everyone } as const
+const administer = { ...pay, principals: everyPrincipal } as const
 
 export const refillCentsMin = 1_000
 export const refillCentsMax = 50_000
@@ -179,6 +178,8 @@ const account = endpointGroup("/v1/billing_accounts/{billing_account_id}", {
   area: "Billing",
   write: pay,
 })
+const asPdf = { output: z.instanceof(Document), produces: "application/pdf" }
+const asPage = { output: z.instanceof(Document), produces: "text/html; charset=utf-8" }
 const webhooks = endpointGroup("/v1/webhooks", { area: "Billing", write: apiAdmin })
 
 export const billingEndpoints = {
@@ -220,15 +221,11 @@ export const billingEndpoints = {
     .get({ summary: "Read a credit purchase", access: read, output: CreditPurchase }),
   getReceiptPdf: account.at("/refills/{refill_id}/receipt.pdf").get({
     summary: "Read the receipt of a credit purchase that succeeded, as PDF",
-    output: z.instanceof(Document),
-    wrap: "none",
-    produces: "application/pdf",
+    ...asPdf,
   }),
   getReceiptHtml: account.at("/refills/{refill_id}/receipt.html").get({
     summary: "Read the receipt of a credit purchase that succeeded, as a page",
-    output: z.instanceof(Document),
-    wrap: "none",
-    produces: "text/html; charset=utf-8",
+    ...asPage,
   }),
   listCreditMovements: account.at("/credit_movements").list({
     summary: "List what moved the balance other than usage; newest first",
@@ -327,15 +324,11 @@ export const billingEndpoints = {
   getInvoice: account.at("/invoices/{invoice_id}").get({ summary: "Read an invoice", output: Invoice }),
   getInvoicePdf: account.at("/invoices/{invoice_id}.pdf").get({
     summary: "Read an invoice as PDF",
-    output: z.instanceof(Document),
-    wrap: "none",
-    produces: "application/pdf",
+    ...asPdf,
   }),
   getInvoiceHtml: account.at("/invoices/{invoice_id}.html").get({
     summary: "Read an invoice as a page",
-    output: z.instanceof(Document),
-    wrap: "none",
-    produces: "text/html; charset=utf-8",
+    ...asPage,
   }),
   /** Open to anyone: the signature over the body says who sent it. */
   receiveStripeEvent: webhooks.at("/stripe").post({

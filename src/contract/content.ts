@@ -1,5 +1,6 @@
 /** Kept content on the wire: what an organization keeps of its requests, how long, and how it is read and deleted. */
 import { z } from "zod"
+import { AnswerValue } from "./decisions.ts"
 import { Document, namedObject, namedStrictObject } from "./endpoint.ts"
 import { apiAdmin, apiRead, endpointGroup } from "./endpoint-group.ts"
 import { IdWith, Datetime, GivenTime, SearchedText, Text } from "./platform/field-schemas.ts"
@@ -90,21 +91,19 @@ export const KeyContentSettings = namedObject("KeyContentSettings", {
 })
 export type KeyContentSettings = z.infer<typeof KeyContentSettings>
 
-const Value = z.union([z.string(), z.boolean(), z.int()])
-
 const ContentQuestion = namedObject("ContentQuestion", {
   name: z.string().nullable(),
   type: z.enum(["predicate", "choice", "score"]),
   instructions: z.string(),
   options: z
-    .array(z.object({ value: Value, description: z.string() }))
+    .array(z.object({ value: AnswerValue, description: z.string() }))
     .describe("Of a choice its options, of a score its levels; of a predicate none."),
 })
 export type ContentQuestion = z.infer<typeof ContentQuestion>
 
 const ContentAnswer = namedObject("ContentAnswer", {
   name: z.string().nullable(),
-  verdict: Value.nullable().describe(
+  verdict: AnswerValue.nullable().describe(
     "yes or no; the value of a choice; the index of a level; null: abstained.",
   ),
   abstained: z.boolean(),

@@ -291,11 +291,14 @@ function branchesOf(question: DecisionQuestion): number {
   }
 }
 
+/** A label, an option or a verdict: of a predicate yes or no, of a choice a value, of a score the index of a level. */
+export const AnswerValue = z.union([z.string(), z.boolean(), z.int()])
+
 /** What a question set made of an answer. */
 export const AnswerVerdict = namedStrictObject("AnswerVerdict", {
-  value: z
-    .union([z.string(), z.boolean(), z.int()])
-    .meta({ description: "yes or no; the value of a choice; the index of a score's level; or abstain." }),
+  value: AnswerValue.meta({
+    description: "yes or no; the value of a choice; the index of a score's level; or abstain.",
+  }),
   abstained: z.boolean().meta({ description: "Tells an abstention from an option that is called abstain." }),
   confidence: z
     .number()

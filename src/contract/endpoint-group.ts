@@ -6,7 +6,7 @@ import { PathId, idForm, pageOf, pageQuery } from "./platform/field-schemas.ts"
 type Access = Endpoint["access"]
 
 const sessionsAndKeys = ["session", "key"] as const
-const everyPrincipal = ["session", "key", "workload"] as const
+export const everyPrincipal = ["session", "key", "workload"] as const
 export const apiRead = { principals: sessionsAndKeys, permission: "api-read" } as const
 export const apiWrite = { principals: sessionsAndKeys, permission: "api-write" } as const
 export const apiAdmin = { principals: sessionsAndKeys, permission: "api-admin" } as const
@@ -15,6 +15,8 @@ export const ownersAdmin = { ...apiAdmin, owner: "sessions" } as const
 export const inference = { principals: everyPrincipal, permission: "inference" } as const
 export const sessionOnly = { principals: ["session"] } as const
 export const anyone = { principals: [] } as const
+/** What anyone may call can still be sent with credentials, which must then be good. */
+export const openErrors = ["missing_credentials", "invalid_credentials", "store_unavailable"] as const
 
 interface Shared {
   readonly area: string

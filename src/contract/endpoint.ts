@@ -327,6 +327,7 @@ export function errorsOf(endpoint: Endpoint): FaultCode[] {
   if (!(endpoint.body instanceof z.ZodUndefined)) addAll(codes, bodyErrors(endpoint))
   if (refusesUnknownQuery(endpoint)) codes.add("unknown_parameter")
   if (isRepeatable(endpoint)) addAll(codes, ["conflict", "idempotency_key_reused", "invalid_header"])
+  if (isRepeatable(endpoint) && endpoint.callSource) codes.add("storage_full")
   if (endpoint.surface === "platform") addAll(codes, platformErrors(endpoint))
   return [...codes]
 }

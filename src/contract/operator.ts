@@ -148,6 +148,8 @@ export const CatalogModel = z.object({
   context: z.number(),
   quantization: z.string(),
   description: z.string(),
+  languages: z.array(z.string()).nullable().describe("That it has learnt, by their codes; null: not known."),
+  licence: z.string().nullable(),
 })
 
 /** A model of the catalog that is a file. */

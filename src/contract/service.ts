@@ -1,8 +1,7 @@
 /** Endpoints about the process itself; open to anyone who can reach it. */
 import { z } from "zod"
+import { anyone } from "./endpoint-group.ts"
 import { Document, endpoint } from "./endpoint.ts"
-
-const access = { principals: [] } as const
 
 const Health = z.object({ status: z.enum(["ok", "starting", "stopping", "failing"]) }).meta({ id: "Health" })
 
@@ -12,7 +11,7 @@ export const getHealth = endpoint({
   area: "Service",
   surface: "service",
   summary: "Check health; whether the process runs",
-  access,
+  access: anyone,
   output: Health,
 })
 
@@ -22,7 +21,7 @@ export const getReadiness = endpoint({
   area: "Service",
   surface: "service",
   summary: "Check readiness; whether requests can be served now",
-  access,
+  access: anyone,
   output: Health,
   errors: ["not_ready"],
 })
@@ -45,6 +44,6 @@ export const getOpenapi = endpoint({
   area: "Service",
   surface: "service",
   summary: "Read this document",
-  access,
+  access: anyone,
   output: z.record(z.string(), z.unknown()).meta({ description: "An OpenAPI 3.1 document." }),
 })

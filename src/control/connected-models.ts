@@ -49,10 +49,7 @@ const resources = resource({
   noun: "connected model",
   idPrefix: "cm",
   table: connectedModels,
-  limit: {
-    max: connectedMax,
-    refusal: `Cannot connect the model: there are ${connectedMax} connected models already`,
-  },
+  limit: connectedMax,
   versionOf: ({ version }) => version,
   toView: ({ id }: StoredModel) => id,
   audited: ({ settings, sealedKey }) => ({ ...settings, has_key: sealedKey !== null }),

@@ -12,7 +12,8 @@ import { run } from "../store/rows.ts"
 import type { Database, Sql } from "../store/sql.ts"
 import { hasUsers, insertUser } from "../store/users.ts"
 import { hashSecret, newKeyValue, parseBearer } from "./principals.ts"
-import { createOneTimeLink, hashPassword } from "./sessions.ts"
+import { hashPassword } from "./passwords.ts"
+import { createOneTimeLink } from "./sessions.ts"
 
 /** Its reference in the ledger. */
 export const startingCredit = "starting credit"

@@ -22,10 +22,7 @@ const resources = resource({
   noun: "guardrail",
   idPrefix: "gr",
   table: guardrails,
-  limit: {
-    max: guardrailLimits.guardrailsMax,
-    refusal: `Cannot create the guardrail: there are ${guardrailLimits.guardrailsMax} already`,
-  },
+  limit: guardrailLimits.guardrailsMax,
   versionOf: ({ version }) => version,
   toView,
   audited: settingsOf,

@@ -10,6 +10,7 @@ import {
   type ClaimOutcome,
   claimIdempotencyKey,
   completeIdempotencyKey,
+  findIdempotencyKey,
   releaseIdempotencyKey,
   renewIdempotencyKeys,
 } from "../store/idempotency.ts"
@@ -61,11 +62,15 @@ export function createIdempotencyStore(deps: IdempotencyDeps) {
     })
   }
   return {
-    async claim(request: IdempotentRequest): Promise<Claimed | Remembered> {
+    /** Null for a request that is not known and may not begin. */
+    async claim(request: IdempotentRequest, mayBegin = true): Promise<Claimed | Remembered | null> {
       const attemptId = ids.next("req")
       const deadlineMs = clock.monotonicMs() + waitMsMax
       for (;;) {
-        const outcome = await tryClaim(request, attemptId)
+        const outcome = mayBegin
+          ? await tryClaim(request, attemptId)
+          : await findIdempotencyKey(database, { ...request, now: new Date(clock.nowMs()) })
+        if (outcome === null) return null
         if (outcome.kind === "claimed") {
           running.add({ ...request, attemptId })
           return { attemptId, claimedMs: outcome.claimedAt.getTime() }

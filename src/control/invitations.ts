@@ -29,7 +29,8 @@ import { acting, change, notFound } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { toWire } from "./to-wire.ts"
-import { becoming, giveCookie, hashPassword, type SessionDeps, startSession, toPerson } from "./sessions.ts"
+import { hashPassword } from "./passwords.ts"
+import { becoming, giveCookie, type SessionDeps, startSession, toPerson } from "./sessions.ts"
 
 type Table = typeof invitationTable
 
@@ -147,7 +148,7 @@ const join: Handle<InvitationDeps, Table["acceptInvitation"]> = async (deps, cal
   await deps.limits.countAttempt(call.request.ip)
   const found = await findOpen(deps, body.token)
   // Hashing is slow, so it happens before the transaction.
-  const passwordHash = principal ? null : await newPasswordHash(deps, body, found)
+  const passwordHash = principal ? null : await newPasswordHash(deps, call, found)
   const fresh = { id: deps.ids.next("usr"), email: found.email, name: body.name ?? null, passwordHash }
   const sessionId = deps.ids.next("ses")
   // A new user is who acts, although the call came without credentials.
@@ -188,11 +189,11 @@ const closed = (): Fault =>
 
 async function newPasswordHash(
   { database, singleSignOn }: InvitationDeps,
-  { password }: CallOf<Table["acceptInvitation"]>["body"],
+  { body: { password }, request }: Pick<CallOf<Table["acceptInvitation"]>, "body" | "request">,
   { email }: Invitation,
 ): Promise<string | null> {
   if (await findUserByEmail(database, email)) throw hasUser()
-  if (password !== undefined) return await hashPassword(password)
+  if (password !== undefined) return await hashPassword(password, request.ip)
   if (singleSignOn) return null
   throw new Fault("invalid_body", "Cannot accept the invitation: a new user needs a password", {
     details: [{ path: "password", message: "needed for a new user" }],

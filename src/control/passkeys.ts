@@ -39,7 +39,11 @@ export function passkeyHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
     async beginPasskey(call) {
       const { session, user } = await current(deps, call.principal)
       const { id } = partyOf(deps)
-      await checkCurrentPassword(deps, user, { sessionId: session.id, given: call.body.current_password })
+      await checkCurrentPassword(deps, user, {
+        sessionId: session.id,
+        given: call.body.current_password,
+        ip: call.request.ip,
+      })
       return {
         challenge: await giveChallenge(deps, user.id),
         rp_id: id,

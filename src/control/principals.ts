@@ -17,7 +17,7 @@ import { FreshCache } from "../store/fresh-cache.ts"
 import { type Key, type KeyPrincipal, findKeyPrincipal, touchKeys } from "../store/keys.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
 import { type Organization, listOrganizationsOfUser } from "../store/organizations.ts"
-import { type ResourceParam, isResourceParam, resourceExists } from "../store/resources.ts"
+import { type NamedResource, namedResources, resourceExists } from "../store/resources.ts"
 import { type SessionPrincipal, findSessionPrincipal, touchSession } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
 import { rateLimitOf } from "./key-limits.ts"
@@ -78,7 +78,7 @@ interface Caches {
   /** The organizations of a user, newest first. */
   readonly memberships: FreshCache<readonly OwnOrganization[]>
   readonly organizations: Pick<Organizations, "of" | "invalidate">
-  /** By organization, parameter and value, as JSON. */
+  /** By organization and what is named, as JSON. */
   readonly resources: FreshCache<true>
 }
 
@@ -116,8 +116,8 @@ function openCaches({ database, organizations, clock }: PrincipalsDeps): Caches 
     organizations,
     resources: new FreshCache(options, async (key) => {
       // As `exist` writes it.
-      const [organizationId, param, value] = JSON.parse(key) as [string, ResourceParam, string]
-      return await resourceExists(database, organizationId, { param, value }).then(
+      const [organizationId, named] = JSON.parse(key) as [string, NamedResource]
+      return await resourceExists(database, organizationId, named).then(
         (isThere) => isThere || null,
         passUnknown,
       )
@@ -137,9 +137,8 @@ async function exist(
   params: Readonly<Record<string, string>>,
   { resources }: Caches,
 ): Promise<boolean> {
-  const named = Object.entries(params).filter(([name]) => isResourceParam(name))
   const found = await Promise.all(
-    named.map(async ([name, value]) => await resources.get(JSON.stringify([organizationId, name, value]))),
+    namedResources(params).map(async (named) => await resources.get(JSON.stringify([organizationId, named]))),
   )
   return !found.includes(null)
 }

@@ -26,8 +26,8 @@ interface Resource<Item extends ResourceRow, View, New, Changes> {
   readonly noun: string
   readonly idPrefix: Parameters<Ids["next"]>[0]
   readonly table: ResourceTable<Item, New, Changes>
-  /** Of an organization, and what one more is answered. */
-  readonly limit?: { readonly max: number; readonly refusal: string }
+  /** How many an organization may have. */
+  readonly limit?: number
   readonly versionOf: (item: Item) => bigint
   readonly toView: (item: Item) => View
   /** What the audit log compares: nothing that changes by itself, and no secret. */
@@ -107,12 +107,12 @@ export async function add<Item extends ResourceRow, New, Changes>(
   { id, organizationId, fields }: Addition<New>,
 ): Promise<Item> {
   const { sql, now } = scope
-  const { table, limit, audited } = described
+  const { table, noun, limit, audited } = described
   // Two that create at once are counted one after the other.
   if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
   const given = await fields(scope)
-  if (limit && (await table.count(sql, organizationId)) >= limit.max)
-    throw new Fault("conflict", limit.refusal)
+  if (limit !== undefined && (await table.count(sql, organizationId)) >= limit)
+    throw new Fault("conflict", `Cannot create the ${noun}: there are ${limit} already`)
   const item = await table.insert(sql, { id, organizationId, createdAt: now, updatedAt: now }, given)
   await record(scope, described, { verb: "create", item, views: { after: audited(item) } })
   return item

@@ -78,7 +78,11 @@ const begin: Handle<SessionDeps, PlatformTable["beginSecondFactor"]> = async (de
       "conflict",
       "Cannot set up two-factor sign-in: the installation has no key to encrypt with",
     )
-  await checkCurrentPassword(deps, user, { sessionId: session.id, given: call.body.current_password })
+  await checkCurrentPassword(deps, user, {
+    sessionId: session.id,
+    given: call.body.current_password,
+    ip: call.request.ip,
+  })
   const secret = randomBytes(secretBytes)
   return await change(deps, call, async ({ sql, now }) => {
     const sealed = sealText(cipher, placeOf(user), secret.toString("base64url"))

@@ -1,5 +1,4 @@
 /** Console sessions: signing in by password or one-time link, signing out, and the password itself. */
-import { hash, verify } from "@node-rs/argon2"
 import { networkOf } from "../base/addresses.ts"
 import { newSecret } from "../base/ids.ts"
 import type { Rate, RateLimits } from "../base/rate-limiter.ts"
@@ -34,6 +33,7 @@ import {
   difference,
 } from "./audited-change.ts"
 import type { ContentCipher } from "../store/content/cipher.ts"
+import { hashPassword, passwordMatches } from "./passwords.ts"
 import { hashSecret, sessionMaxMs } from "./principals.ts"
 import { userOfPasskey } from "./check-passkey.ts"
 import { checkSecondFactor } from "./check-second-factor.ts"
@@ -123,8 +123,9 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
     async setPassword(call) {
       const { body } = call
       const { session, user } = await current(deps, call.principal)
-      await checkCurrentPassword(deps, user, { sessionId: session.id, given: body.current_password })
-      const passwordHash = await hashPassword(body.password)
+      const { ip } = call.request
+      await checkCurrentPassword(deps, user, { sessionId: session.id, given: body.current_password, ip })
+      const passwordHash = await hashPassword(body.password, ip)
       await change(deps, call, async (scope) => {
         const { sql, now, invalidate } = scope
         // Hashing takes a while, in which single sign-on or a reset may have ended the session.
@@ -144,11 +145,11 @@ export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>
 export async function checkCurrentPassword(
   { limits }: SessionDeps,
   { email, passwordHash }: User,
-  { sessionId, given }: { sessionId: string; given: string | undefined },
+  { sessionId, given, ip }: { sessionId: string; given: string | undefined; ip: string },
 ): Promise<void> {
   if (passwordHash === null) return
   await limits.countPassword(email, sessionId, async () => true)
-  if (!(await passwordMatches(passwordHash, given ?? "")))
+  if (!(await passwordMatches(passwordHash, given ?? "", ip)))
     throw new Fault("permission_denied", "Cannot change how you sign in: the current password is not right")
   limits.passwordMatched(email, sessionId)
 }
@@ -203,7 +204,7 @@ async function userOfPassword(
   const { database, limits } = deps
   await limits.countPassword(email, ip, async () => await hasSignedInFrom(database, email, ip))
   const user = await findUserByEmail(database, email)
-  if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user) throw wrongPassword()
+  if (!(await passwordMatches(user?.passwordHash ?? null, password, ip)) || !user) throw wrongPassword()
   await checkSecondFactor(deps, user, code)
   limits.passwordMatched(email, ip)
   return user
@@ -278,7 +279,7 @@ const finishReset: Handle<SessionDeps, PlatformTable["finishPasswordReset"]> = a
   const { link, password, code } = call.body
   const user = await findLinked(deps, { link, purpose: "reset" }, call.request.ip)
   await checkSecondFactor(deps, user, code)
-  const passwordHash = await hashPassword(password)
+  const passwordHash = await hashPassword(password, call.request.ip)
   const updated = await change(deps, becoming(user, deps.ids.next("ses"), call), async (scope) => {
     const { sql, now, invalidate } = scope
     if (!(await useOneTimeLink(sql, hashSecret(link), now))) throw badLink()
@@ -474,45 +475,3 @@ export function createSignInLimits(limits: RateLimits): SignInLimits {
 }
 
 const pair = (email: string, ip: string): string => `sign-in ${networkOf(ip)} ${email.toLowerCase()}`
-
-/** Argon2id is the library's default; 19 MiB, two passes and one lane are OWASP's first choice for it. */
-const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
-
-/** Each takes tens of milliseconds. */
-const waitingMax = 64
-
-let waiting = 0
-/** One thread for all: of the few that files, names and compression have too, and of the cores that decisions need. */
-let last: Promise<unknown> = Promise.resolve()
-
-export async function hashPassword(password: string): Promise<string> {
-  return await inTurn(() => hash(password, cost))
-}
-
-/** Takes as long for a user who does not exist or has no password as for one who has. */
-export async function passwordMatches(passwordHash: string | null, password: string): Promise<boolean> {
-  const matches = await inTurn(async () => await verify(passwordHash ?? (await decoyHash()), password))
-  return matches && passwordHash !== null
-}
-
-let decoy: Promise<string> | undefined
-
-async function decoyHash(): Promise<string> {
-  decoy ??= hash("a password without a user", cost)
-  return await decoy
-}
-
-async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-  if (waiting >= waitingMax)
-    throw new Fault("overloaded", "Cannot check passwords now: too many are being checked; try again later", {
-      retryAfterMs: 1000,
-    })
-  waiting += 1
-  const turn = last.then(work)
-  last = turn.catch(() => undefined)
-  try {
-    return await turn
-  } finally {
-    waiting -= 1
-  }
-}

@@ -1,5 +1,8 @@
 /** Single sign-on by OpenID Connect: authorization code with PKCE, one provider for the installation. */
-import * as oidc from "openid-client"
+import type * as oidc from "openid-client"
+import { later } from "../base/later.ts"
+
+const client = later(async () => await import("openid-client"))
 
 const requestTimeoutSeconds = 30
 
@@ -47,6 +50,7 @@ export function createOidcProvider(settings: OidcSettings): SsoProvider {
   }
   return {
     async begin(redirectUri) {
+      const oidc = await client()
       const memory = {
         state: oidc.randomState(),
         nonce: oidc.randomNonce(),
@@ -63,6 +67,7 @@ export function createOidcProvider(settings: OidcSettings): SsoProvider {
       return { url: url.href, memory }
     },
     async finish(callback, { state, nonce, codeVerifier }) {
+      const oidc = await client()
       const config = await configuration()
       const tokens = await oidc.authorizationCodeGrant(config, callback, {
         expectedState: state,
@@ -90,6 +95,7 @@ export function createOidcProvider(settings: OidcSettings): SsoProvider {
 }
 
 async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<oidc.Configuration> {
+  const oidc = await client()
   const server = new URL(issuer)
   return await oidc.discovery(server, clientId, clientSecret, undefined, {
     timeout: requestTimeoutSeconds,
@@ -109,6 +115,7 @@ async function withEmail(
 ): Promise<Readonly<Record<string, unknown>>> {
   const isWhole = claims["email"] !== undefined && claims[groupsClaim] !== undefined
   if (isWhole || config.serverMetadata().userinfo_endpoint === undefined) return claims
+  const oidc = await client()
   return { ...(await oidc.fetchUserInfo(config, accessToken, claims.sub)), ...claims }
 }
 

@@ -47,10 +47,7 @@ const resources = resource({
   noun: "virtual model",
   idPrefix: "vm",
   table: virtualModels,
-  limit: {
-    max: virtualModelLimits.virtualModelsMax,
-    refusal: `Cannot create the model: there are ${virtualModelLimits.virtualModelsMax} virtual models already`,
-  },
+  limit: virtualModelLimits.virtualModelsMax,
   versionOf: ({ version }) => version,
   toView,
   audited: settingsOf,

@@ -4,6 +4,7 @@
  */
 import { type KeyObject, createHash, createPublicKey, verify } from "node:crypto"
 import { z } from "zod"
+import { parsedJson } from "../base/json.ts"
 
 /** Where browsers use the passkeys of an installation. */
 export interface RelyingParty {
@@ -17,7 +18,7 @@ export function challengeOf(
   kind: "create" | "get",
   { origin }: RelyingParty,
 ): Uint8Array | null {
-  const read = ClientData.safeParse(parseJson(clientData)).data
+  const read = ClientData.safeParse(parsedJson(Buffer.from(clientData).toString())).data
   if (!read || read.type !== `webauthn.${kind}` || read.origin !== origin || read.crossOrigin === true)
     return null
   return Buffer.from(read.challenge, "base64url")
@@ -29,14 +30,6 @@ const ClientData = z.object({
   origin: z.string(),
   crossOrigin: z.boolean().optional(),
 })
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"))
-  } catch {
-    return null
-  }
-}
 
 interface AuthenticatorData {
   readonly signCount: bigint

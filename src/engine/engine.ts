@@ -84,7 +84,11 @@ export class UnusableAnswer extends Fault {
   costTicks = 0n
 
   constructor(fault: Fault, used: UnusableAnswer["used"]) {
-    super(fault.code, fault.message, { cause: fault })
+    const { retryAfterMs } = fault
+    super(fault.code, fault.message, {
+      cause: fault,
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    })
     this.used = used
   }
 }

@@ -18,18 +18,23 @@ interface TemplateSource {
 const PLAIN_FRAME: PromptFrame = { head: "", tail: "\nAnswer:" }
 
 /** Letters only: no template trims, escapes or splits it. */
-const MARKER = "UmpireEvidenceGoesHere"
+export const MARKER = "UmpireEvidenceGoesHere"
+
+/** Null where the prompt does not have the marker once. */
+export function splitAtMarker(prompt: string): PromptFrame | null {
+  const [head = "", tail, ...more] = prompt.split(MARKER)
+  return tail === undefined || more.length > 0 ? null : { head, tail }
+}
 
 export function splitTemplate(source: TemplateSource): PromptFrame {
   if (source.template === undefined) return PLAIN_FRAME
-  const parts = render(source.template, source).split(MARKER)
-  const [head, tail] = parts
-  if (parts.length !== 2 || head === undefined || tail === undefined) {
-    throw new Error(
-      `Cannot use the model's chat template: it wrote the user's text ${parts.length - 1} times, expected once`,
-    )
-  }
-  return { head, tail }
+  const prompt = render(source.template, source)
+  const frame = splitAtMarker(prompt)
+  if (frame) return frame
+  const times = prompt.split(MARKER).length - 1
+  throw new Error(
+    `Cannot use the model's chat template: it wrote the user's text ${times} times, expected once`,
+  )
 }
 
 function render(template: string, source: TemplateSource): string {

@@ -1,13 +1,17 @@
 import { expect, test } from "vitest"
 import { idleSequence } from "../../test/idle-sequence.ts"
-import { catalogOf, inferenceCall, routerTo } from "../../test/in-memory-gateway.ts"
+import {
+  catalogOf,
+  catalogResolver,
+  inferenceCall,
+  logNoContent,
+  routerTo,
+} from "../../test/in-memory-gateway.ts"
 import { systemClock } from "../base/clock.ts"
 import { classificationHandlers } from "./classify.ts"
-import { logNoContent } from "./content/content-logger.ts"
 import { createSetPolicies } from "./question-sets/policy.ts"
 import type { Sets } from "./question-sets/sets.ts"
 import { compileVersion } from "./question-sets/version.ts"
-import { catalogResolver } from "./organization-access.ts"
 import type { Routed } from "./routing/router.ts"
 
 const settings = { threshold: null, below: "abstain", target_accuracy: null, calibration: null } as const

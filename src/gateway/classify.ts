@@ -23,9 +23,9 @@ import {
   type StagedAnswers,
   type StageReader,
 } from "./decision-stages.ts"
-import { detectLanguage } from "./language.ts"
+import { detectLanguage, languageToRead } from "./language.ts"
 import type { ScoreDeps } from "./score.ts"
-import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
+import { type MeteredCall, type MeteredDeps, headOf, modelNamedIn, runMetered } from "./metered-call.ts"
 import type { ModelResolver, Resolved } from "./organization-access.ts"
 import type { SequenceDescription, Usage } from "./meter.ts"
 
@@ -83,10 +83,11 @@ export function classificationHandlers(
     await runMetered(deps, { callSource: wire, asker }, async (call) => {
       const { organizationId, request, sequence } = call
       const asked = await call.read(asker.body, async (bytes) => {
+        const head = headOf(bytes)
         try {
           return await decode(wire, bytes, organizationId, request.signal)
         } catch (error) {
-          sequence.name(modelNamedIn(bytes))
+          sequence.name(modelNamedIn(head))
           throw error
         }
       })
@@ -113,7 +114,7 @@ export async function decide<Answer extends PlainAnswer>(
   const { classification, reading } = policy
   const { evidence, questions, branches } = classification
   sequence.describe(policy.description)
-  const language = call.inLanguage(detectLanguage(evidence))
+  const language = await languageToRead(call.inLanguage(await detectLanguage(evidence)), questions)
   const resolved = await deps.models.resolve({
     organizationId,
     name: policy.model,

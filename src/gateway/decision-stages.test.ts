@@ -10,6 +10,7 @@ import { RateLimiter } from "../base/rate-limiter.ts"
 import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import { Fault } from "../contract/errors.ts"
 import { predicate } from "../engine/branch.ts"
+import { UnusableAnswer } from "../engine/engine.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Question } from "./classification/classification.ts"
 import { createMeter, noUsage } from "./meter.ts"
@@ -59,6 +60,7 @@ async function run<Answer extends PlainAnswer>(
   },
 ) {
   const counted: string[] = []
+  const unusable: bigint[] = []
   let heldTicks = 0n
   const cascadeDays: ScoreDeps["cascadeDays"] = {
     count: ({ stage, questions, changed = 0, unanswered = 0, costTicks }) =>
@@ -107,7 +109,9 @@ async function run<Answer extends PlainAnswer>(
           await admit(inputTokens)
           if (hanging.includes(sku)) await once(signal, "abort")
           signal.throwIfAborted()
-          if (failing.includes(sku)) throw new Fault("inference_failed", "Cannot run the request")
+          const failure = new Fault("inference_failed", "Cannot run the request")
+          if (sku.startsWith("unusable")) throw new UnusableAnswer(failure, { ...noUsage, inputTokens: 100 })
+          if (failing.includes(sku)) throw failure
           return { margins: new Float64Array([sku === "contrary" ? -1 : 1]), inputTokens }
         },
       }),
@@ -124,6 +128,7 @@ async function run<Answer extends PlainAnswer>(
     },
     questions: [question],
     isCharged,
+    onUnusable: (costTicks: bigint) => void (costTicks > 0n && unusable.push(costTicks)),
   } satisfies Omit<StagedRequest, "call">
   const { answers } = await runMetered({ meter }, { callSource: "decisions", asker }, async (call) => {
     const staged = await scoreStages(deps, { ...request, call }, reader)
@@ -131,7 +136,7 @@ async function run<Answer extends PlainAnswer>(
     return staged
   })
   const costs = records[0]?.stages?.map((stage) => `${stage.model} ${stage.result} ${stage.cost_ticks}`)
-  return { answers, costs, warnings, counted, heldTicks }
+  return { answers, costs, warnings, counted, heldTicks, unusable }
 }
 
 const reader = plainReader([question])
@@ -178,6 +183,41 @@ test("what is sent on is counted with what it changed, and a day whose budget is
   expect(spent.counted[1]).toBe("1: 0 asked, 0 changed, 1 left, 0")
   expect(spent.warnings).toEqual(["contrary;code=budget_spent;questions=1"])
   expect(spent.heldTicks).toBe(0n)
+})
+
+test("an answer that cannot be used counts with its stage and in its day, whichever model answers instead, and is not charged", async () => {
+  const rule = { ...cascade, cost_max_day_usd: "1" }
+  const given = { failing: ["away"], creditTicks: 1_000_000n, rule }
+  const [first, unusable, away] = [model("first", 1n), model("unusable", 3n), model("away", 1n)]
+  const replaced = await run(
+    [
+      [unusable, first],
+      [unusable, model("unusable too", 2n), first],
+    ],
+    reader,
+    given,
+  )
+  expect(replaced.counted).toEqual([
+    "0: 1 asked, 0 changed, 0 left, 310",
+    "1: 1 asked, 0 changed, 0 left, 510",
+  ])
+  expect(replaced.heldTicks).toBe(510n)
+  expect(replaced.costs?.map((one) => one.split(" ").at(-1))).toEqual(["0", "10", "0", "0", "10"])
+  expect(replaced.unusable).toEqual([300n, 300n, 200n])
+  const given_up = await run([[first], [unusable, away]], reader, given)
+  expect(given_up.counted[1]).toBe("1: 0 asked, 0 changed, 1 left, 300")
+  expect(given_up.heldTicks).toBe(300n)
+})
+
+test("answers that cannot be used count in what the request may cost", async () => {
+  const stages = [[model("unusable", 1n), model("first", 1n)], [model("next", 1n)]] as const
+  const resultsAt = async (ticks: bigint): Promise<string | undefined> => {
+    const rule = { ...cascade, cost_max_usd: usdText(ticks) }
+    const { costs } = await run(stages, reader, { failing: [], creditTicks: 0n, rule, isCharged: false })
+    return costs?.at(-1)
+  }
+  expect(await resultsAt(120n)).toBe("next success 0")
+  expect(await resultsAt(119n)).toBe("next budget_spent 0")
 })
 
 test("what is not charged asks a further model only up to the most that the request may cost", async () => {

@@ -8,7 +8,7 @@ import { elementAt } from "../base/lists.ts"
 import type { Ticks } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
 import type { CascadeRule } from "../contract/platform/virtual-models.ts"
-import type { EvidenceReading } from "../engine/engine.ts"
+import { type EvidenceReading, unusableIn } from "../engine/engine.ts"
 import { answerConfidence } from "../scoring/teach/apply.ts"
 import { marginsOf, type Question } from "./classification/classification.ts"
 import { type AskStage, FurtherStages, type StageAnswer, type StagedRequest } from "./further-stages.ts"
@@ -67,18 +67,23 @@ export async function scoreStages<Answer extends PlainAnswer>(
       { models, virtual, questions: count },
       {
         signal: until,
-        work: ({ model }) =>
-          scoreAt(
-            deps,
-            {
-              ...request,
-              branches: branches ?? request.branches,
-              reading: reading ?? request.reading,
-              admit: admit && ((most) => admit(model, most)),
-              model,
-            },
-            until,
-          ),
+        work: async ({ model }) => {
+          const staged = {
+            ...request,
+            branches: branches ?? request.branches,
+            reading: reading ?? request.reading,
+            admit: admit && ((most: Usage) => admit(model, most)),
+            model,
+          }
+          try {
+            return await scoreAt(deps, staged, until)
+          } catch (error) {
+            const costTicks = unusableIn(error)?.costTicks ?? 0n
+            further?.countUnusable(costTicks)
+            request.onUnusable?.(costTicks)
+            throw error
+          }
+        },
       },
     )
   const further = cascade ? new FurtherStages({ ...deps, request, cascade, stages: later, askStage }) : null
@@ -97,11 +102,7 @@ export async function scoreStages<Answer extends PlainAnswer>(
   let last = first
   if (further && cascade) {
     further.countAnswered(first)
-    further.tell({
-      stage: 0,
-      questions: all.length,
-      costTicks: costOf(first.model.prices, first.scored.usage),
-    })
+    further.tellAnswered(0, first, { questions: all.length })
     const isDoubtful = (at: number): boolean => reader.isDoubtful(elementAt(answers, at), at, cascade)
     let doubtful = all.filter(isDoubtful)
     for (let stage = 0; stage < later.length && doubtful.length > 0; stage++) {

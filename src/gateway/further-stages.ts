@@ -4,7 +4,7 @@ import { type Ticks, ticksOfUsd } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
 import { type CascadeRule, warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Branch } from "../engine/branch.ts"
-import { type ScoreWork, unusableIn } from "../engine/engine.ts"
+import type { ScoreWork } from "../engine/engine.ts"
 import { StoreUnavailable } from "../store/sql.ts"
 import type { CountedStage, DayHold } from "./cascade-days.ts"
 import { branchCount, type Question } from "./classification/classification.ts"
@@ -17,6 +17,8 @@ import { headerToken } from "./stages.ts"
 export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
   readonly resolved: Resolved
   readonly questions: readonly Question[]
+  /** Told what an answer cost that cannot be used, whichever model answers instead. */
+  readonly onUnusable?: ((costTicks: Ticks) => void) | undefined
 }
 
 export interface StageAnswer {
@@ -56,8 +58,10 @@ export class FurtherStages {
   #hold: DayHold | null = null
   /** Why no further stage can be paid. */
   #unpaid: Fault | null = null
-  /** What the stages that answered cost, also where it is not charged. */
+  /** What all that was answered cost, also where it is not charged. */
   #spentTicks: Ticks = 0n
+  /** Of the stage that is asked: what answers cost that cannot be used. */
+  #unusableTicks: Ticks = 0n
 
   constructor(deps: FurtherDeps) {
     const { cost_max_usd, cost_max_day_usd } = deps.cascade
@@ -91,17 +95,32 @@ export class FurtherStages {
     }
   }
 
-  tell(counted: Omit<CountedStage, "organizationId" | "cascade">): void {
-    this.#deps.cascadeDays?.count({ ...this.#named, ...counted })
-  }
-
   tellAnswered(
     stage: number,
     { model, scored }: StageAnswer,
     found: Pick<CountedStage, "questions" | "changed">,
   ): void {
-    const costTicks = costOf(model.prices, scored.usage)
-    this.tell({ stage, ...found, costTicks, isHeld: this.#dayMax !== null })
+    this.#tell({ stage, ...found }, costOf(model.prices, scored.usage))
+  }
+
+  /** With what models cost that were asked before the one that answered. */
+  #tell(counted: Omit<CountedStage, "organizationId" | "cascade" | "costTicks">, ticks: Ticks): void {
+    const costTicks = ticks + this.#unusableTicks
+    this.#unusableTicks = 0n
+    // The first stage is asked whatever the day has left.
+    const isHeld = counted.stage > 0 && this.#dayMax !== null
+    this.#deps.cascadeDays?.count({ ...this.#named, ...counted, costTicks, isHeld })
+  }
+
+  countUnusable(costTicks: Ticks): void {
+    this.#spentTicks += costTicks
+    this.#unusableTicks += costTicks
+    this.#settleHold(costTicks)
+  }
+
+  #settleHold(costTicks: Ticks): void {
+    this.#hold?.(costTicks)
+    this.#hold = null
   }
 
   countAnswered({ model, scored }: StageAnswer): void {
@@ -116,16 +135,11 @@ export class FurtherStages {
       const answered = await this.#run(stage, at, signal)
       sequence.endStage("success", answered.scored.usage)
       this.countAnswered(answered)
-      this.#hold?.(costOf(answered.model.prices, answered.scored.usage))
-      this.#hold = null
+      this.#settleHold(costOf(answered.model.prices, answered.scored.usage))
       return answered
     } catch (error) {
-      const costTicks = unusableIn(error)?.costTicks ?? 0n
-      this.#spentTicks += costTicks
-      this.#hold?.(costTicks)
-      this.#hold = null
-      const isHeld = this.#dayMax !== null
-      this.tell({ stage: stage + 1, questions: 0, unanswered: at.length, costTicks, isHeld })
+      this.#settleHold(0n)
+      this.#tell({ stage: stage + 1, questions: 0, unanswered: at.length }, 0n)
       signal.throwIfAborted()
       const isSpent = error instanceof BudgetSpent
       const code = isSpent ? "budget_spent" : error instanceof Fault ? error.code : "internal"
@@ -183,7 +197,7 @@ export class FurtherStages {
     const { cascadeDays } = this.#deps
     if (this.#dayMax === null || !cascadeDays) return
     // Of a model of the same stage that failed.
-    this.#hold?.(0n)
+    this.#settleHold(0n)
     this.#hold = await cascadeDays.hold(this.#named, ticks, this.#dayMax).catch((error: unknown) => {
       if (error instanceof StoreUnavailable) return null
       throw error

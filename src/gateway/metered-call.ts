@@ -3,6 +3,7 @@
  * finishes it exactly once, however the request ends. Handlers read, resolve, reserve and run in between.
  */
 import type { Model } from "../base/catalog.ts"
+import { parsedJson } from "../base/json.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal, Membership } from "../contract/access.ts"
 import {
@@ -243,19 +244,15 @@ export function recordRefusal(
 const parsedBytesMax = 64 * 1024
 const modelMember = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/
 
+/** As much as names the model, of a body that is handed over. */
+export const headOf = (body: Uint8Array): Uint8Array =>
+  // A copy, which Buffer's own slice is not.
+  body.length <= parsedBytesMax ? body : Uint8Array.from(body.subarray(0, parsedBytesMax))
+
 /** The model that a refused body names, as far as it can be told: the body may be no JSON, or too large to parse here. */
 export function modelNamedIn(body: Uint8Array): string {
   const text = new TextDecoder().decode(body.subarray(0, parsedBytesMax))
-  const whole = body.length <= parsedBytesMax ? parse(text) : undefined
-  const model = whole === undefined ? parse(modelMember.exec(text)?.[1] ?? "") : Object(whole).model
+  const whole = body.length <= parsedBytesMax ? parsedJson(text) : undefined
+  const model = whole === undefined ? parsedJson(modelMember.exec(text)?.[1] ?? "") : Object(whole).model
   return typeof model === "string" ? model : ""
-}
-
-/** Undefined when the text is no JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

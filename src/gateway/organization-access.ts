@@ -4,6 +4,7 @@
  */
 import { nonEmpty } from "../base/lists.ts"
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
+import { installAdvice } from "../base/packaged-models.ts"
 import {
   type Choosing,
   choosingNothing,
@@ -48,24 +49,16 @@ export function createModelResolver(
   organizations: Pick<Organizations, "of">,
   catalog: Catalog,
 ): ModelResolver {
-  return createResolver(catalog, async (organizationId) => {
-    const found = await organizations.of(organizationId)
-    const records = found?.virtualModels ?? []
-    return records.map(({ name, description, rule }) => ({ name, description, rule, enabled: true }))
-  })
-}
-
-/** For what runs without a store: only the catalog's names. */
-export const catalogResolver = (catalog: Catalog): ModelResolver => createResolver(catalog, async () => [])
-
-function createResolver(
-  catalog: Catalog,
-  ownOf: (organizationId: string) => Promise<readonly VirtualModel[]>,
-): ModelResolver {
-  const listFor = async (organizationId: string): Promise<readonly VirtualModel[]> => [
-    ...catalog.virtualModels,
-    ...(organizationId === "" ? [] : await ownOf(organizationId)),
-  ]
+  const listFor = async (organizationId: string): Promise<readonly VirtualModel[]> => {
+    const found = organizationId === "" ? null : await organizations.of(organizationId)
+    const own = (found?.virtualModels ?? []).map(({ name, description, rule }) => ({
+      name,
+      description,
+      rule,
+      enabled: true,
+    }))
+    return [...catalog.virtualModels, ...own]
+  }
   const resolve = async (named: NamedModel): Promise<Resolved> => {
     const resolved = await resolveName(named)
     const { taughtOn = [] } = named
@@ -146,7 +139,8 @@ function findModel(catalog: Catalog, sku: string, wanted: "decisions" | "generat
   const model = catalog.find(sku, isDecision ? "decisions" : "generation")
   if (!model) {
     const named = JSON.stringify(sku.slice(0, 256))
-    throw refuse(notFound, `no model ${named} is in the catalog; GET /v1/models lists them`)
+    const advice = installAdvice(sku) ?? "GET /v1/models lists them"
+    throw refuse(notFound, `no model ${named} is in the catalog; ${advice}`)
   }
   if (!model.enabled) throw refuse("model_disabled", `the model ${sku} is switched off`)
   const purpose = model.kind === "generation" && isEncoderFile(model.file) ? "decisions" : model.kind

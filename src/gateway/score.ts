@@ -87,9 +87,10 @@ export async function score(deps: ScoreDeps, request: ScoreRequest, signal: Abor
   }
 }
 
-type Counted = Pick<WorkerScored, "inputTokens" | "chat">
+/** What a worker counted. */
+export type CountedTokens = Pick<WorkerScored, "inputTokens" | "chat">
 
-export function usageOf({ inputTokens, chat }: Counted, executionMs: number): Usage {
+export function usageOf({ inputTokens, chat }: CountedTokens, executionMs: number): Usage {
   const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
   return { inputTokens: inputTokens - cachedInputTokens, cachedInputTokens, outputTokens, executionMs }
 }

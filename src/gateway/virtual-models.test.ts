@@ -56,6 +56,12 @@ test("what another gateway saved is found as soon as the database has told of it
   await expect.poll(async () => await skus("mine"), eventually).toEqual([["b"]])
 })
 
+test("a model that is a package to install is refused with the command", async () => {
+  await expect(skus("umpire-decide-multilingual")).rejects.toThrow(
+    'no model "umpire-decide-multilingual" is in the catalog; npm install umpire-decide-multilingual where umpire is installed adds it',
+  )
+})
+
 test("a plain name and the configuration's are found without an organization", async () => {
   const named = { organizationId: "", wanted: "generation", ...choosingNothing } as const
   expect(await models.resolve({ ...named, name: "a" })).toMatchObject({ virtual: null })

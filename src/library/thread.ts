@@ -1,6 +1,7 @@
 /** The thread behind the library in Node. The network's own thread starts first, and this one loads what reads requests meanwhile. */
 import { existsSync } from "node:fs"
-import { join } from "node:path"
+import { includedModelFile } from "../base/included-models.ts"
+import { installAdvice } from "../base/packaged-models.ts"
 import { servePeer } from "../base/peer/serve.ts"
 import { Fault } from "../contract/errors.ts"
 import { startGraphThread } from "../engine/encoder/threaded-graph.ts"
@@ -15,8 +16,6 @@ export interface NodeModel {
 
 // As `encoder/child.ts` does for its process.
 process.env["ORT_DISABLE_TELEMETRY"] = "1"
-
-const modelDirectory = join(import.meta.dirname, "..", "..", "model")
 
 const graphThread = startGraphThread()
 const opener = import("../engine/encoder/open-encoder.ts")
@@ -36,13 +35,11 @@ servePeer<LibraryService<NodeModel>>({
 })
 
 function fileOf(model: string): string {
-  const shipped = join(modelDirectory, `${model}.onnx`)
-  if (/^[\w-]+$/.test(model) && existsSync(shipped)) return shipped
+  const included = /^[\w-]+$/.test(model) ? includedModelFile(`${model}.onnx`) : null
+  if (included !== null) return included
   if (existsSync(model)) return model
-  throw new Fault(
-    "unknown_model",
-    `Cannot load ${JSON.stringify(model)}: no such model ships and no such file is there`,
-  )
+  const why = installAdvice(model) ?? "no such model ships and no such file is there"
+  throw new Fault("unknown_model", `Cannot load ${JSON.stringify(model)}: ${why}`)
 }
 
 async function openEmbedder(): Promise<Pick<EmbedEngine, "embed">> {

@@ -131,7 +131,7 @@ export interface TaughtSet {
 }
 
 export interface LoadOptions {
-  /** `umpire-decide` unless told, `umpire-decide-small`, or the path of an encoder's ONNX file. */
+  /** `umpire-decide` unless told, `umpire-decide-small`, `umpire-decide-multilingual` where that is installed, or the path of an encoder's ONNX file. */
   readonly model?: string
   /** Of the network; as many as the machine has cores unless told. */
   readonly threads?: number

@@ -4,13 +4,22 @@ import type { ModelAbout } from "../contract/platform/models.ts"
 const licence = "Apache-2.0"
 
 /** Shares of right answers on kept-back rows, and the processor time of three questions about 105 tokens. */
-const measured = (figures: Readonly<Record<"sets" | "predicate" | "choice" | "score" | "time", string>>) => [
-  { name: "Right on 18 public sets", value: figures.sets },
-  { name: "Right on yes or no", value: figures.predicate },
-  { name: "Right on choices", value: figures.choice },
-  { name: "Right on scales", value: figures.score },
-  { name: "Processor time of 3 questions", value: figures.time },
-]
+const measured = (values: {
+  readonly sets?: string
+  readonly predicate: string
+  readonly choice: string
+  readonly score: string
+  readonly time?: string
+}): ModelAbout["measured"] => {
+  const figures: [name: string, value: string | undefined][] = [
+    ["Right on 18 public sets", values.sets],
+    ["Right on yes or no", values.predicate],
+    ["Right on choices", values.choice],
+    ["Right on scales", values.score],
+    ["Processor time of 3 questions", values.time],
+  ]
+  return figures.flatMap(([name, value]) => (value === undefined ? [] : [{ name, value }]))
+}
 
 const known: Readonly<Record<string, ModelAbout>> = {
   "umpire-decide": {
@@ -26,6 +35,13 @@ const known: Readonly<Record<string, ModelAbout>> = {
     languages: ["en"],
     licence,
     measured: measured({ sets: "78%", predicate: "78%", choice: "60%", score: "71%", time: "72 ms" }),
+  },
+  "umpire-decide-multilingual": {
+    parameters: "106M",
+    file_bytes: 74_305_288,
+    languages: "en de fr es pt it nl pl tr ru ar hi ja ko zh".split(" "),
+    licence,
+    measured: measured({ predicate: "75%", choice: "55%", score: "66%" }),
   },
   "smollm2-135m-instruct": {
     parameters: "135M",

@@ -1,22 +1,22 @@
 /** Builds the catalog from the shipped model, the configuration and what the model files say about themselves. */
 import { existsSync } from "node:fs"
-import { readdir } from "node:fs/promises"
-import { join } from "node:path"
+import { basename } from "node:path"
 import { type Catalog, type Model, type Prices, createCatalog, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import { ModelConfig } from "../base/config-models.ts"
+import { includedModelFile } from "../base/included-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
+import { installAdvice, isPackagedModel } from "../base/packaged-models.ts"
 import { minilm } from "../engine/generate/minilm.ts"
 import { factsOf } from "../engine/encoder/model-file.ts"
-import { readEncoderFile } from "../engine/encoder/read-model-file.ts"
+import { readEncoderFileAbout } from "../engine/encoder/read-model-file.ts"
 import { type TensorShapes, readAdapter, readGguf } from "../engine/gguf.ts"
 import { aboutModels } from "./about-models.ts"
 import { addedModels } from "./models.ts"
 import { type VirtualModel, VirtualModelError, checkVirtual } from "../base/virtual-models.ts"
 import { ruleNames, ruleOf, virtualNameForm } from "../contract/platform/virtual-models.ts"
 
-const shippedModelDirectory = join(import.meta.dirname, "..", "..", "model")
 /** The first is the default for decisions. */
 const shippedModels = [
   {
@@ -30,6 +30,12 @@ const shippedModels = [
     file: "umpire-decide-small.onnx",
     description:
       "The small embedded decision model of 33M parameters: half the processor time of the one of 110M, less often right.",
+  },
+  {
+    sku: "umpire-decide-multilingual",
+    file: "umpire-decide-multilingual.onnx",
+    description:
+      "The embedded decision model for English and 14 more languages, of 106M parameters: the processor time of the small one.",
   },
   {
     sku: "smollm2-135m-instruct",
@@ -61,7 +67,7 @@ export async function loadCatalog(
   configured: readonly ModelConfig[],
   { dataDirectory, decisionModel }: CatalogOptions = {},
 ): Promise<Catalog> {
-  const shipped = await listShipped(decisionModel)
+  const shipped = listShipped(decisionModel)
   const { plain, virtual } = splitVirtual(configured)
   // A configured entry for the default model, for example to run it elsewhere, replaces it.
   const [first, ...rest] = [
@@ -94,16 +100,19 @@ export const catalogOptions = ({
   decisionModel: engine.decision_model,
 })
 
-/** An installation may leave out model files that it does not use. */
-async function listShipped(decisionModel?: string): Promise<ModelConfig[]> {
-  const files: readonly string[] = await readdir(shippedModelDirectory).catch(() => [])
+/** An installation may leave out model files that it does not use, and has those of packages that were installed. */
+function listShipped(decisionModel?: string): ModelConfig[] {
   const chosen = shippedModels.find(({ sku }) => sku === decisionModel)
+  if (chosen && isPackagedModel(chosen.sku) && includedModelFile(chosen.file) === null)
+    throw new ConfigError(
+      `Cannot use engine.decision_model ${chosen.sku}: it is not installed; ${installAdvice(chosen.sku)}`,
+    )
   return shippedModels
     .map((model, index) => (index === 0 && chosen ? { ...chosen, sku: model.sku } : model))
-    .filter(({ file }) => files.includes(file))
-    .map((model) =>
-      ModelConfig.parse({ developer: "umpire", ...model, file: join(shippedModelDirectory, model.file) }),
-    )
+    .flatMap((model) => {
+      const file = includedModelFile(model.file)
+      return file === null ? [] : [ModelConfig.parse({ developer: "umpire", ...model, file })]
+    })
 }
 
 /** Those added by command; one that the configuration names since is the configuration's. */
@@ -141,17 +150,18 @@ export async function toModel(config: ModelConfig): Promise<Model> {
     file: config.file ?? "",
     inputModalities: config.input_modalities,
     fetchesUrls: config.fetches_urls,
-    ...languagesOf(config.file),
+    ...whatIsKnownOf(config.file),
     ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(config.adapter === undefined ? {} : { adapter: await checkedAdapter(config, config.adapter) }),
   }
 }
 
 /** What is known of a model that ships, which is known by its file. */
-function languagesOf(file: string | undefined): Pick<Model, "languages"> {
-  const shipped = shippedModels.find((one) => join(shippedModelDirectory, one.file) === file)
+function whatIsKnownOf(file: string | undefined): Pick<Model, "languages" | "licence"> {
+  const name = file === undefined ? "" : basename(file)
+  const shipped = shippedModels.find((one) => one.file === name && includedModelFile(name) === file)
   const about = shipped && aboutModels(shipped.sku)(shipped.sku)
-  return about ? { languages: about.languages } : {}
+  return about ? { languages: about.languages, licence: about.licence } : {}
 }
 
 /** The adapter's file, once it is known to fit the model's. */
@@ -187,13 +197,13 @@ type StatedFacts = Pick<Model, "contextTokensMax" | "quantization" | "version">
 
 function statedFacts({ sku, context_tokens_max }: ModelConfig): StatedFacts {
   if (context_tokens_max === undefined)
-    throw new ConfigError(`Cannot use the model ${sku}: it has neither a file nor context_tokens_max`)
+    throw wrong(sku, installAdvice(sku) ?? "it has neither a file nor context_tokens_max")
   return { contextTokensMax: context_tokens_max, quantization: "unknown" }
 }
 
 async function fileFacts(config: ModelConfig, file: string): Promise<StatedFacts> {
   const readEncoder = async (): Promise<StatedFacts> => {
-    const read = await readEncoderFile(file)
+    const read = await readEncoderFileAbout(file)
     return { ...factsOf(read), version: read.version }
   }
   const reading: Promise<StatedFacts> = isEncoderFile(file) ? readEncoder() : readGguf(file)

@@ -82,7 +82,8 @@ export async function openGateway(core: Core): Promise<Gateway> {
   )
   const { contentLogger, access } = content
   const { cipher } = access
-  use(await startJobs({ ...scoring, ids, cipher, changed: (change) => sets.invalidate(change) }))
+  const { hasRowSpace } = core
+  use(await startJobs({ ...scoring, ids, cipher, hasRowSpace, changed: (change) => sets.invalidate(change) }))
   const inference = use(
     await openInference({ ...core, models, meter, router, guardrails, contentLogger, cipher }),
   )

@@ -2,6 +2,7 @@
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import { dollarsOf } from "../base/money.ts"
+import { installAdvice } from "../base/packaged-models.ts"
 import type { CliContext } from "../cli/command.ts"
 import type { LocalDecisions } from "../cli/label-asker.ts"
 import type { DecisionsRequest } from "../contract/decisions.ts"
@@ -25,7 +26,7 @@ export async function openLocalDecisions(
   if (!model || model.file === "")
     throw new Fault(
       "unknown_model",
-      `Cannot run ${JSON.stringify(sku)} here: no model of that name is on this machine`,
+      `Cannot run ${JSON.stringify(sku)} here: ${installAdvice(sku) ?? "no model of that name is on this machine"}`,
     )
   const engine = await startEngine(config, model, createLog("error"))
   const deadline = (): AbortSignal => AbortSignal.timeout(config.server.request_timeout_ms)

@@ -5,21 +5,17 @@ import { z } from "zod"
 import type { Model } from "../base/catalog.ts"
 import { mapConcurrent } from "../base/lists.ts"
 import type { Ticks } from "../base/money.ts"
+import { task, threads } from "../base/peer/threads.ts"
 import { Fault } from "../contract/errors.ts"
 import { Calibrations, type ModelCheck } from "../contract/model-check.ts"
 import type { Branch } from "../engine/branch.ts"
-import {
-  type DecisionMethod,
-  type ScoreEngine,
-  type ScoreWork,
-  type UnusableAnswer,
-  unusableIn,
-} from "../engine/engine.ts"
+import { type DecisionMethod, type ScoreEngine, type ScoreWork, unusableIn } from "../engine/engine.ts"
 import { expandQuestion, type Question } from "../gateway/classification/classification.ts"
 import { costOf, noUsage } from "../gateway/meter.ts"
 import { retryWhileFull } from "../gateway/retry-while-full.ts"
-import { type Calibration, uncalibrated } from "../scoring/calibration.ts"
-import { type LabelledMargins, fitCalibration } from "../scoring/fit-calibration.ts"
+import { type CountedTokens, usageOf } from "../gateway/score.ts"
+import { uncalibrated } from "../scoring/calibration.ts"
+import { type LabelledMargins, fitCalibrations } from "../scoring/fit-calibration.ts"
 
 const kinds = ["predicate", "choice", "score"] as const
 const Option = z.strictObject({ value: z.string(), description: z.string() })
@@ -129,7 +125,7 @@ export async function checkModel(
       method: deps.method,
       rows: answered.length,
       accuracy: right / Math.max(1, answered.length),
-      calibrations: calibrationsOf(answered),
+      calibrations: await calibrationsOf(answered),
       checked_at: new Date(deps.nowMs()).toISOString(),
     },
     leftOut: leftOut.toSorted((a, b) => a.row - b.row),
@@ -142,40 +138,38 @@ async function askRow(
   signal: AbortSignal,
 ): Promise<readonly number[]> {
   let costTicks = 0n
-  const count = ({ inputTokens, cachedInputTokens, outputTokens }: UnusableAnswer["used"]): void => {
-    const usage = { inputTokens: inputTokens - cachedInputTokens, cachedInputTokens, outputTokens }
-    costTicks += costOf(model.prices, { ...noUsage, ...usage })
-  }
+  const count = (used: CountedTokens): void => void (costTicks += costOf(model.prices, usageOf(used, 0)))
   try {
     return await retryWhileFull({ signal }, async () => {
       const call = { signal, admit: async () => undefined }
-      const { margins, inputTokens, chat } = await scorer.score(workOf(row), call).catch((error: unknown) => {
+      const scored = await scorer.score(workOf(row), call).catch((error: unknown) => {
         const unusable = unusableIn(error)
-        if (unusable) count(unusable.used)
+        if (unusable) count({ inputTokens: unusable.used.inputTokens, chat: unusable.used })
         throw error
       })
-      const { cachedInputTokens = 0, outputTokens = 0 } = chat ?? {}
-      count({ inputTokens, cachedInputTokens, outputTokens })
-      return [...margins]
+      count(scored)
+      return [...scored.margins]
     })
   } finally {
     onRow(costTicks)
   }
 }
 
-function calibrationsOf(answered: readonly AnsweredRow[]): Calibrations {
-  const calibrations: Record<string, Calibration> = {}
-  for (const kind of kinds) {
-    const labelled = answered
+const fitTask = task(new URL("../scoring/fit-calibration.ts", import.meta.url).href, fitCalibrations)
+
+/** In a thread: it takes up to seconds. */
+async function calibrationsOf(answered: readonly AnsweredRow[]): Promise<Calibrations> {
+  const labelled = kinds.map((kind) =>
+    answered
       .filter(({ row }) => row.kind === kind)
       .map(({ row, margins }): LabelledMargins => ({
         margins,
         right: row.right,
         kind: kind === "predicate" ? "predicate" : "options",
-      }))
-    calibrations[kind] = fitCalibration(labelled)
-  }
-  return Calibrations.parse(calibrations)
+      })),
+  )
+  const fitted = await threads.run("model check", fitTask, labelled)
+  return Calibrations.parse(Object.fromEntries(kinds.map((kind, at) => [kind, fitted[at]])))
 }
 
 const isRight = ({ kind, right }: CheckRow, margins: readonly number[]): boolean =>

@@ -38,7 +38,7 @@ export function catalogHandlers(deps: CatalogDeps): Handlers<CatalogOperatorTabl
 
 const listed = (
   { describe }: Pick<CatalogDeps, "describe">,
-  { sku, kind, file, contextTokensMax, quantization, description }: Model,
+  { sku, kind, file, contextTokensMax, quantization, description, languages, licence }: Model,
 ): z.infer<typeof CatalogModel> => ({
   sku,
   kind,
@@ -46,6 +46,8 @@ const listed = (
   context: contextTokensMax,
   quantization,
   description,
+  languages: languages === undefined ? null : [...languages],
+  licence: licence ?? null,
   decides: describe?.(sku).decides ?? null,
   calibrated: describe?.(sku).calibrated ?? null,
 })

@@ -39,6 +39,10 @@ export function fitCalibration(labelled: readonly LabelledMargins[]): Calibratio
   return best
 }
 
+/** Each apart. */
+export const fitCalibrations = (labelled: readonly (readonly LabelledMargins[])[]): Calibration[] =>
+  labelled.map((one) => fitCalibration(one))
+
 /** Mean negative log likelihood of the labels. */
 export function meanLoss(labelled: readonly LabelledMargins[], calibration: Calibration): number {
   return labelled.reduce((sum, one) => sum + lossOf(one, calibration), 0) / labelled.length

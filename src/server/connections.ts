@@ -8,7 +8,7 @@ import type { Duplex } from "node:stream"
 import { type TrustedProxies, isTrustedPeer, networkOf } from "../base/addresses.ts"
 import { Fault } from "../contract/errors.ts"
 import { endConnection } from "./discard.ts"
-import { faultText } from "./reply.ts"
+import { faultText, rawAnswer } from "./reply.ts"
 
 export interface ConnectionLimits {
   readonly connectionsMax: number
@@ -135,11 +135,7 @@ const statusOf: Readonly<Record<string, string>> = {
 
 function rawRefusal(status: string): string {
   const fault = new Fault("invalid_request", `Cannot read the request: ${status.slice(4)}`)
-  const text = faultText("platform", fault)
-  return (
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-    `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`
-  )
+  return rawAnswer(status, faultText("platform", fault))
 }
 
 function countByAddress(

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { Fault } from "../contract/errors.ts"
 import { Deadlines } from "./handle-request.ts"
 
 beforeEach(() => void vi.useFakeTimers())
@@ -56,6 +55,6 @@ test("a stop aborts every request whose last byte has not left, answered or not"
   streaming.settle()
   closed.settle()
   deadlines.remove(closed)
-  deadlines.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
+  deadlines.abortAll()
   expect([waiting, streaming, closed].map(({ signal }) => signal.aborted)).toEqual([true, true, false])
 })

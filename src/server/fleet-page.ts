@@ -6,6 +6,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from "node:ht
 import { listenOn } from "./port.ts"
 import { bringsBearer } from "../base/bearer-value.ts"
 import { newSecret } from "../base/ids.ts"
+import { parsedJson } from "../base/json.ts"
 import { ClientError, type OperatorClient } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Pages } from "./pages.ts"
@@ -109,11 +110,9 @@ async function readInput(request: IncomingMessage): Promise<unknown> {
     if (text.length > bodyBytesMax)
       throw new Fault("invalid_request", "Cannot read the request: it is too long")
   }
-  try {
-    return text === "" ? null : JSON.parse(text)
-  } catch {
-    throw new Fault("invalid_request", "Cannot read the request: it is no JSON")
-  }
+  const input = text === "" ? null : parsedJson(text)
+  if (input === undefined) throw new Fault("invalid_request", "Cannot read the request: it is no JSON")
+  return input
 }
 
 function send(response: ServerResponse, body: object, status = 200): void {

@@ -2,7 +2,7 @@
  * The life of one request for an endpoint, from its head to its one answer. Each stage refuses or hands on, in the order in
  * which the contract's errors win: those of `admit` first, then the shape of the request.
  */
-import type { IncomingMessage } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
 import { activeSpan } from "../base/telemetry.ts"
@@ -117,9 +117,13 @@ async function takeBody(
   if (endpoint.reads === "stream") return streamBody(endpoint, message)
   if (storesBody(endpoint) && hasRowSpace?.(endpoint.bodyBytesMax) === false) throw storageFull()
   const owner = membership?.organizationId ?? principal?.id ?? facts.ip
-  request.reply.lease.holder = owner
-  request.body = await readBody(endpoint, message, request.reply.lease)
-  return await parseBody(endpoint, request.body, { owner, signal: facts.signal })
+  const { signal } = facts
+  const { lease } = request.reply
+  lease.holder = owner
+  request.body = await readBody(endpoint, message, { lease, owner, signal })
+  // They tell whether a request that may be repeated is the same, and which model a refused one named.
+  const keepsBytes = facts.header("idempotency-key") !== null || endpoint.callSource !== undefined
+  return await parseBody(endpoint, request.body, { owner, signal, keepsBytes })
 }
 
 const storageFull = (): Fault =>
@@ -133,7 +137,7 @@ type CallInput = Pick<Call, "params" | "query" | "body" | "membership">
 async function callHandler(
   request: HttpRequest,
   input: CallInput,
-  { idempotency, log }: RequestDeps,
+  { idempotency, log, hasRowSpace = () => true }: RequestDeps,
 ): Promise<unknown> {
   const { endpoint, handler, facts, principal, reply } = request
   const header = (name: string, value: string): void => reply.header(name, value)
@@ -150,6 +154,7 @@ async function callHandler(
     { endpoint, header, log },
     {
       store: idempotency,
+      hasRowSpace,
       work: (run, kept) => {
         const given = endpoint.callSource ? repeatableFacts(facts, repeatable, run) : facts
         return handle({ ...call, request: given, idempotency: run, header: kept })
@@ -186,7 +191,12 @@ export function sendRefusal(
 /** What a handler gets to end by itself once its signal is aborted. */
 const graceMs = 2_000
 
-class Deadline {
+export const clientGone = (): Fault => new Fault("client_closed", "Cannot answer: the client disconnected")
+
+export const serverStopping = (): Fault =>
+  new Fault("inference_failed", "Cannot answer: the server is stopping")
+
+export class Deadline {
   readonly atMs: number
   /** It can no longer pass: the request is answered, or it has passed. */
   isSettled = false
@@ -244,13 +254,23 @@ export class Deadlines {
     return deadline
   }
 
+  /** Of an answer: a client that disconnects before all of it has left ends it too. */
+  startFor(response: ServerResponse): Deadline {
+    const deadline = this.start()
+    response.on("close", () => {
+      this.remove(deadline)
+      if (!response.writableFinished) deadline.abort(clientGone())
+    })
+    return deadline
+  }
+
   /** Nothing more will be sent. */
   remove(deadline: Deadline): void {
     this.#open.delete(deadline)
   }
 
-  abortAll(reason: () => Fault): void {
-    for (const deadline of this.#open) deadline.abort(reason())
+  abortAll(): void {
+    for (const deadline of this.#open) deadline.abort(serverStopping())
   }
 
   #watch(forMs: number): void {

@@ -118,7 +118,7 @@ async function close(
 ): Promise<void> {
   if (!server.listening) return
   const end = setTimeout(() => {
-    deadlines.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
+    deadlines.abortAll()
     server.closeAllConnections()
   }, graceMs)
   const cutOff = setTimeout(() => connections.destroyAll(), graceMs + farewellMs)
@@ -147,15 +147,12 @@ function receive(
   const startedMs = clock.monotonicMs()
   const { path, search } = readTarget(message)
   const match = findRoute(routes, method, path)
-  const deadline = deadlines.start()
+  const deadline = deadlines.startFor(response)
   const lease = deps.bytes.lease()
   const span = beginSpan(deps.tracer, message, { path, match })
   response.on("close", () => {
     endSpan(span, response)
     lease.close()
-    deadlines.remove(deadline)
-    if (!response.writableFinished)
-      deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
     const route = match?.target.endpoint.path ?? "other"
     observe(method, route, response.statusCode, clock.monotonicMs() - startedMs)
   })

@@ -11,8 +11,8 @@ const claimedMs = 1_800_000_000_000
 class KeptAnswer implements IdempotencyStore {
   kept: IdempotentAnswer | null = null
 
-  async claim() {
-    return this.kept ?? { attemptId: "req_1", claimedMs }
+  async claim(_: unknown, mayBegin: boolean) {
+    return this.kept ?? (mayBegin ? { attemptId: "req_1", claimedMs } : null)
   }
 
   seal(_: unknown, body: string): string {
@@ -53,12 +53,13 @@ async function requestFor(organizationId: string) {
 }
 
 /** What a client gets: the body and the headers. */
-async function ask(store: IdempotencyStore) {
+async function ask(store: IdempotencyStore, hasRowSpace: (bytes: number) => boolean = () => true) {
   const headers: Record<string, string> = {}
   const header = (name: string, value: string): void => void (headers[name] = value)
   const parts = { endpoint: createDecision, header, log: silentLog }
   const output = await runIdempotent(await requestFor("org_a"), parts, {
     store,
+    hasRowSpace,
     work: async (_, set) => {
       set("x-umpire-sequence", "seq_1")
       set("x-umpire-abstained", "rude")
@@ -89,6 +90,20 @@ test("an answer that is charged is sent also when it cannot be kept", async () =
   const store = new KeptAnswer()
   store.complete = () => Promise.reject(new Error("the database is gone"))
   expect((await ask(store)).output).toEqual(new EncodedJson('{"answers":[]}'))
+})
+
+test("without room on the disk a new request is refused before it runs, and a repeated one is answered", async () => {
+  const store = new KeptAnswer()
+  await expect(ask(store, () => false)).rejects.toMatchObject({ code: "storage_full", status: 507 })
+  expect(store.kept).toBeNull()
+  const first = await ask(store)
+  expect((await ask(store, () => false)).output).toEqual(first.output)
+})
+
+test("an answer that is charged and has no room on the disk is sent, and not kept", async () => {
+  const store = new KeptAnswer()
+  const { output } = await ask(store, (bytes) => bytes <= "{}".length)
+  expect([output, store.kept]).toEqual([new EncodedJson('{"answers":[]}'), null])
 })
 
 test("an attempt that takes over is charged at the time of the first, and began when it began", async () => {

@@ -19,15 +19,20 @@ interface IdempotentRequest {
   readonly key: string
   /** SHA-256 of the body. */
   readonly requestHash: Uint8Array
+  /** Of the body. */
+  readonly bytes: number
 }
 
 /** What remembers the answers; the composition root brings it. */
 export interface IdempotencyStore {
-  /** Waits for one that runs; refuses another body under the same key. */
+  /** Waits for one that runs; refuses another body under the same key. Null for a new request that may not begin. */
   claim(
     request: IdempotentRequest,
+    mayBegin: boolean,
   ): Promise<
-    { readonly attemptId: string; readonly claimedMs: number } | Pick<IdempotentAnswer, "body" | "headers">
+    | { readonly attemptId: string; readonly claimedMs: number }
+    | Pick<IdempotentAnswer, "body" | "headers">
+    | null
   >
   /** What is kept of the body of an answer. */
   seal(request: IdempotentRequest, body: string): string
@@ -67,8 +72,9 @@ export async function idempotentRequest(
   const requestHash = new Uint8Array(await subtle.digest("SHA-256", body ?? new Uint8Array()))
   const scope = `${principal.kind}:${principal.id} ${endpoint.method} ${path}`
   // The path of classification names no organization: a session says by a header for which one it asks.
-  if (!endpoint.callSource) return { scope, key, requestHash }
-  return { scope: `${scope} ${membership?.organizationId ?? ""}`, key, requestHash }
+  const known = { key, requestHash, bytes: body?.length ?? 0 }
+  if (!endpoint.callSource) return { scope, ...known }
+  return { scope: `${scope} ${membership?.organizationId ?? ""}`, ...known }
 }
 
 /** Runs `work` unless an answer to the same request is remembered. */
@@ -85,13 +91,23 @@ export async function runIdempotent(
   },
   {
     store,
+    hasRowSpace,
     work,
   }: {
     readonly store: IdempotencyStore
+    /** Whether so many bytes may be added to the database. */
+    readonly hasRowSpace: (bytes: number) => boolean
     readonly work: (run: IdempotentRun, header: Call["header"]) => Promise<unknown>
   },
 ): Promise<unknown> {
-  const claimed = await store.claim(request)
+  // What was asked may be asked without end, and its answers be large; a change answers no more than it is.
+  const isLarge = endpoint.callSource !== undefined
+  const claimed = await store.claim(request, !isLarge || hasRowSpace(request.bytes))
+  if (!claimed)
+    throw new Fault(
+      "storage_full",
+      "Cannot take the Idempotency-Key: the disk has no room for an answer to keep; the operator must make some",
+    )
   if (!("attemptId" in claimed)) {
     header(replayedHeader, "true")
     for (const [name, value] of Object.entries(claimed.headers)) header(name, value)
@@ -110,7 +126,10 @@ export async function runIdempotent(
     claimedMs: claimed.claimedMs,
     encode: (output) => {
       const { status, body } = encode(endpoint, output)
-      return { status, body: body === null ? null : store.seal(request, body), headers: { ...headers } }
+      const kept = body === null ? null : store.seal(request, body)
+      if (isLarge && !hasRowSpace(kept?.length ?? 0))
+        throw new Fault("storage_full", "Cannot keep the answer: the disk has no room for it")
+      return { status, body: kept, headers: { ...headers } }
     },
   }
   const output = await work(run, endpoint.callSource ? keepHeader : header).catch(async (error: unknown) => {

@@ -5,8 +5,8 @@ import { z } from "zod"
 import { endpoint } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { SlowBody } from "./body-rate.ts"
-import { ByteBudget, type ByteLease } from "./byte-budget.ts"
-import { parseJsonBody, parseQuery, readBody } from "./input.ts"
+import { ByteBudget } from "./byte-budget.ts"
+import { type BodyReader, parseJsonBody, parseQuery, readBody } from "./input.ts"
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -31,7 +31,8 @@ function slowMessage(): Readable & IncomingMessage {
   return Object.assign(message, { headers, complete: false }) as Readable & IncomingMessage
 }
 
-const lease = (): ByteLease => new ByteBudget().lease()
+const { signal } = new AbortController()
+const reader = (): BodyReader => ({ lease: new ByteBudget().lease(), owner: "org", signal })
 
 /** What is sent in the first second was quick, and no reason to wait longer than for others. */
 test.each([
@@ -44,7 +45,7 @@ test.each([
   "a body of which %s has come is cut off at the minimum rate, not before",
   async (_, afterMs, bytes, atMs) => {
     const message = slowMessage()
-    const outcome = readBody(target, message, lease()).catch((error: unknown) => error)
+    const outcome = readBody(target, message, reader()).catch((error: unknown) => error)
     const settled = vi.fn<() => void>()
     void outcome.then(settled)
     await vi.advanceTimersByTimeAsync(afterMs)
@@ -58,11 +59,12 @@ test.each([
 
 test("a body that comes at the minimum rate is read, however long it takes", async () => {
   const message = slowMessage()
-  const reading = readBody(target, message, lease())
+  const reading = readBody(target, message, reader())
   for (let second = 0; second < 60; second++) {
     message.push(Buffer.alloc(1024, 0x20))
     await vi.advanceTimersByTimeAsync(1_000)
   }
+  message.complete = true
   message.push(null)
   await vi.advanceTimersByTimeAsync(0)
   expect(await reading).toHaveLength(60 * 1024)

@@ -7,6 +7,7 @@ import { clientAddress, type TrustedProxies } from "../base/addresses.ts"
 import { errorCode } from "../base/error-code.ts"
 import { checkJson, checkJsonBounds, JsonError } from "../base/json.ts"
 import { keysOf } from "../base/lists.ts"
+import { ownBuffers } from "../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../base/peer/threads.ts"
 import { check, problemsMax } from "../contract/check.ts"
 import {
@@ -94,6 +95,13 @@ function badQuery(name: string, found: string): Fault {
 const jsonType = /^application\/json(?:\s*;.*)?$/i
 const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 
+export interface BodyReader {
+  readonly lease: ByteLease
+  /** Whose large bodies are joined and read one after the other. */
+  readonly owner: string
+  readonly signal: AbortSignal
+}
+
 /**
  * The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the
  * contract orders its errors.
@@ -101,14 +109,15 @@ const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 export async function readBody(
   endpoint: Endpoint,
   message: IncomingMessage,
-  lease: ByteLease,
+  reader: BodyReader,
 ): Promise<Uint8Array> {
+  const { lease } = reader
   const { surface, bodyBytesMax } = endpoint
   const coding = checkContent(endpoint, message)
   const length = Number(message.headers["content-length"] ?? 0)
   if (length > bodyBytesMax) throw tooLarge(endpoint)
   lease.announce(length)
-  const bytes = await collect(message, lease, (size) => {
+  const bytes = await collect(message, reader, (size) => {
     if (size > bodyBytesMax) throw tooLarge(endpoint)
   })
   if (coding === null) return bytes
@@ -223,7 +232,7 @@ function checkConsumed(accepted: readonly string[], type: string): void {
 
 function collect(
   message: IncomingMessage,
-  lease: ByteLease,
+  { lease, owner, signal }: BodyReader,
   checkSize: (size: number) => void,
 ): Promise<Uint8Array> {
   const pieces = new BodyPieces()
@@ -254,7 +263,7 @@ function collect(
     message.on("data", take)
     message.on("end", () => {
       rate.end()
-      resolve(pieces.join())
+      pieces.join(owner, signal).then(resolve, reject)
     })
     // Without a listener to errors, one that breaks off is only closed.
     message.on("close", () => {
@@ -341,23 +350,24 @@ export function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1
 }
 
-interface Reader {
-  /** Whose large bodies are read one after the other. */
-  readonly owner: string
-  readonly signal: AbortSignal
+interface Parser extends Omit<BodyReader, "lease"> {
+  /** Whether the bytes are needed afterwards; large ones are empty otherwise. */
+  readonly keepsBytes: boolean
 }
 
 const names = new Map<Endpoint, EndpointName>(keysOf(table).map((name) => [table[name], name]))
 
 /** 400, 422, after the 415 and 413 of reading. */
-export async function parseBody(endpoint: Endpoint, bytes: Uint8Array, reader: Reader): Promise<unknown> {
+export async function parseBody(endpoint: Endpoint, bytes: Uint8Array, parser: Parser): Promise<unknown> {
   if (endpoint.reads === "bytes") return bytes
   const name = names.get(endpoint)
   if (bytes.byteLength < threadBytesMin || name === undefined) return parseJsonBody(endpoint.body, bytes)
-  return await threads.run(reader.owner, parseTask, { name, bytes }, reader.signal)
+  const parsing = parser.keepsBytes ? parseTask : parseTakenTask
+  return await threads.run(parser.owner, parsing, { name, bytes }, parser.signal)
 }
 
 const parseTask = task(import.meta.url, parseNamed)
+const parseTakenTask = task(import.meta.url, parseNamed, ({ bytes }) => ownBuffers(bytes))
 
 /** In a thread, which has the same table. */
 export function parseNamed({ name, bytes }: { name: EndpointName; bytes: Uint8Array }): unknown {

@@ -171,7 +171,12 @@ async function answer(
     if (message.method !== exchangeToken.method || message.url?.split("?")[0] !== exchangeToken.path)
       throw new Fault("not_found", `Cannot find the page: this port only answers POST ${exchangeToken.path}`)
     // A token request is small, and this port has few connections: they need no budget together.
-    const bytes = await readBody(exchangeToken, message, new ByteBudget().lease())
+    const reader = {
+      lease: new ByteBudget().lease(),
+      owner: message.socket.remoteAddress ?? "",
+      signal: new AbortController().signal,
+    }
+    const bytes = await readBody(exchangeToken, message, reader)
     const contentType = message.headers["content-type"] ?? null
     // The server speaks nothing but TLS.
     const socket = message.socket as TLSSocket

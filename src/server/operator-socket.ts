@@ -119,14 +119,9 @@ function receive(
   const { log, clock } = deps
   const { path, search } = readTarget(message)
   const lease = bytes.lease()
-  const deadline = deadlines.start()
+  const deadline = deadlines.startFor(response)
   const reply = new Reply(response, { requestId: deps.ids.next("req"), lease, isStopping: () => false })
-  response.on("close", () => {
-    lease.close()
-    deadlines.remove(deadline)
-    if (!response.writableFinished)
-      deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
-  })
+  response.on("close", () => lease.close())
   const match = routes.find(message.method ?? "", path)
   if (!match) return sendRefusal(reply, "platform", { fault: unknownCommand(), log })
   const facts = new MessageFacts(message, {

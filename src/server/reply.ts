@@ -128,6 +128,17 @@ export function faultText(surface: Surface, fault: Fault, requestId: string | nu
   return JSON.stringify(surface === "anthropic" ? { type: "error", error, request_id: requestId } : { error })
 }
 
+/** For a connection of which node:http no longer knows. */
+export const rawAnswer = (status: string, text: string): string =>
+  [
+    `HTTP/1.1 ${status}`,
+    `content-type: ${jsonContent}`,
+    `content-length: ${Buffer.byteLength(text)}`,
+    "connection: close",
+    "",
+    text,
+  ].join("\r\n")
+
 const rpcCodeOf: Partial<Record<FaultCode, number>> = {
   malformed_json: rpcCodes.parseError,
   invalid_request: rpcCodes.invalidRequest,

@@ -13,7 +13,8 @@ import { type AccessDeps, type Caller, admit } from "./access.ts"
 import { SlowBody } from "./body-rate.ts"
 import { ByteBudget, type ByteLease } from "./byte-budget.ts"
 import { endConnection } from "./discard.ts"
-import { asFault, errorBody } from "./reply.ts"
+import { type Deadline, Deadlines, clientGone, serverStopping } from "./handle-request.ts"
+import { asFault, errorBody, faultText, rawAnswer } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 import { type LeasedMessage, MessageLeases } from "./message-leases.ts"
 
@@ -89,6 +90,7 @@ export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps)
   })
   const connections = new Set<WebSocketConnection>()
   const remembered = new ByteBudget(root.bytes.bytesMax * rememberedShare)
+  const deadlines = new Deadlines(root.requestTimeoutMs)
   let stopping = false
   const open = async (message: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> => {
     const holder = await checkUpgrade(deps, root, message)
@@ -98,7 +100,8 @@ export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps)
         retryAfterMs: 1000,
       })
     server.handleUpgrade(message, stream, head, (socket) => {
-      const connection = new WebSocketConnection(socket, message, { ...deps, remembered, holder }, root)
+      const shared = { ...deps, deadlines, remembered, holder }
+      const connection = new WebSocketConnection(socket, message, shared, root)
       connections.add(connection)
       socket.once("close", () => connections.delete(connection))
     })
@@ -131,14 +134,7 @@ async function checkUpgrade(
 
 function refuse(stream: Duplex, fault: Fault, log: Log): void {
   if (fault.status >= 500) log.error({ code: fault.code, err: fault.cause ?? fault }, fault.message)
-  const body = JSON.stringify({ error: errorBody("openai", fault) })
-  const lines = [
-    `HTTP/1.1 ${fault.status} Refused`,
-    "content-type: application/json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
-    "connection: close",
-  ]
-  endConnection(stream, `${lines.join("\r\n")}\r\n\r\n${body}`)
+  endConnection(stream, rawAnswer(`${fault.status} Refused`, faultText("openai", fault)))
 }
 
 const factsOf = (
@@ -149,13 +145,14 @@ const factsOf = (
   new MessageFacts(message, { id: ids.next("req"), trustedProxies, startedMs: clock.nowMs(), signal })
 
 interface ConnectionDeps extends WebSocketDeps {
+  readonly deadlines: Deadlines
   readonly remembered: ByteBudget
   /** For whom bytes are counted. */
   readonly holder: string
 }
 
 interface Turn {
-  readonly abort: AbortController
+  readonly deadline: Deadline
   /** Once the message was admitted. */
   principal: Principal | null
   earlyMessages: number
@@ -204,10 +201,7 @@ class WebSocketConnection {
   async stop(graceMs: number): Promise<void> {
     const turn = this.#turn
     if (turn) {
-      const late = setTimeout(
-        () => turn.abort.abort(new Fault("inference_failed", "Cannot answer: the server is stopping")),
-        graceMs,
-      )
+      const late = setTimeout(() => turn.deadline.abort(serverStopping()), graceMs)
       // A turn that does not heed its signal is left behind.
       const left = Promise.withResolvers<void>()
       const leave = setTimeout(left.resolve, graceMs + closeMsMax)
@@ -253,7 +247,7 @@ class WebSocketConnection {
     }
     message.lease.resize(text.length)
     const turn: Turn = {
-      abort: new AbortController(),
+      deadline: this.#deps.deadlines.start(),
       principal: null,
       earlyMessages: 0,
       ended: Promise.resolve(),
@@ -292,19 +286,12 @@ class WebSocketConnection {
   }
 
   async #run(text: Buffer, message: LeasedMessage, turn: Turn): Promise<void> {
-    const deadline = setTimeout(
-      () =>
-        turn.abort.abort(
-          new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed"),
-        ),
-      this.#root.requestTimeoutMs,
-    ).unref()
     try {
       await this.#answer(text, message, turn)
     } catch (error) {
       if (this.#socket.readyState === WebSocket.OPEN) await this.#sendError(asFault(error))
     } finally {
-      clearTimeout(deadline)
+      this.#deps.deadlines.remove(turn.deadline)
       message.lease.close()
       this.#turn = null
       if (this.#expired) this.#end()
@@ -314,7 +301,7 @@ class WebSocketConnection {
   /** Who asks is checked again with every message: a key may have been revoked, an allowance used up. */
   async #answer(text: Buffer, { fault }: LeasedMessage, turn: Turn): Promise<void> {
     const { endpoint } = this.#deps
-    const request = factsOf(this.#root, this.#message, turn.abort.signal)
+    const request = factsOf(this.#root, this.#message, turn.deadline.signal)
     const caller: Caller = { endpoint, params: {}, facts: request, principal: null }
     const { membership } = await admit(caller, this.#root)
     const { principal } = caller
@@ -377,7 +364,7 @@ class WebSocketConnection {
     this.#remembered.close()
     this.#leases.close()
     for (const timer of this.#timers) clearTimeout(timer)
-    this.#turn?.abort.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
+    this.#turn?.deadline.abort(clientGone())
   }
 }
 

@@ -52,11 +52,7 @@ export async function claimIdempotencyKey(sql: Sql, claim: IdempotencyClaim): Pr
     if (claimedAt) return { kind: "claimed", claimedAt }
     const held = await findHeld(sql, claim)
     // Released between the two statements: free again.
-    if (held === null) continue
-    const { requestHash, status, body, headers } = held
-    return status === null
-      ? { kind: "running", requestHash }
-      : { kind: "completed", requestHash, status, body, headers }
+    if (held !== null) return held
   }
   // Others keep taking and releasing it; the caller waits, as for one that runs.
   return { kind: "running", requestHash: claim.requestHash }
@@ -76,8 +72,29 @@ const take = (sql: Sql, claim: IdempotencyClaim) =>
       AND k.request_hash = ${claim.requestHash})
     RETURNING created_at`
 
-const findHeld = (sql: Sql, { scope, key }: IdempotencyClaim) =>
-  KeyRow.first(sql)`SELECT * FROM idempotency_keys WHERE scope = ${scope} AND key = ${key}`
+type HeldKey = Exclude<ClaimOutcome, { readonly kind: "claimed" }>
+
+const findHeld = async (sql: Sql, { scope, key }: Pick<IdempotencyClaim, "scope" | "key">) =>
+  outcomeOf(await KeyRow.first(sql)`SELECT * FROM idempotency_keys WHERE scope = ${scope} AND key = ${key}`)
+
+/** Who has the key, for a request that would not take it: null when it is new, forgotten, or held by a dead attempt. */
+export const findIdempotencyKey = async (
+  sql: Sql,
+  { scope, key, now }: Pick<IdempotencyClaim, "scope" | "key" | "now">,
+) =>
+  outcomeOf(
+    await KeyRow.first(sql)`SELECT * FROM idempotency_keys
+      WHERE scope = ${scope} AND key = ${key} AND expires_at > ${now}
+        AND (status IS NOT NULL OR running_until > ${now})`,
+  )
+
+function outcomeOf(held: KeyRow | null): HeldKey | null {
+  if (held === null) return null
+  const { requestHash, status, body, headers } = held
+  return status === null
+    ? { kind: "running", requestHash }
+    : { kind: "completed", requestHash, status, body, headers }
+}
 
 /** An attempt at the work of a key. */
 export type ClaimedKey = Pick<IdempotencyClaim, "scope" | "key" | "attemptId">

@@ -91,7 +91,17 @@ export function resourceTable<C extends ResourceColumns, L extends ResourceColum
   }
 }
 
-/** By the parameter of the path: a table of things of organizations, and the columns that may hold its value. */
+interface NamedTable {
+  readonly table: string
+  /** Those that may hold its value. */
+  readonly columns: readonly string[]
+  /** Of a part of another thing: the parameter that names the whole, and the column that has its id. */
+  readonly of?: { readonly param: "set_id"; readonly column: string }
+}
+
+const ofSet = { param: "set_id", column: "set_id" } as const
+
+/** By the parameter of the path: a table of things of organizations, or of their parts. */
 const named = {
   set_id: { table: "question_sets", columns: ["id", "name"] },
   key_id: { table: "api_keys", columns: ["id"] },
@@ -105,20 +115,48 @@ const named = {
   conversation_id: { table: "conversations", columns: ["id"] },
   completion_id: { table: "stored_responses", columns: ["id"] },
   batch_id: { table: "batches", columns: ["id"] },
-} as const satisfies Record<string, { readonly table: string; readonly columns: readonly string[] }>
+  example_id: { table: "question_set_examples", columns: ["id"], of: ofSet },
+  item_id: { table: "review_items", columns: ["id"], of: ofSet },
+} as const satisfies Record<string, NamedTable>
 
-export type ResourceParam = keyof typeof named
+type ResourceParam = keyof typeof named
 
-export const isResourceParam = (name: string): name is ResourceParam => Object.hasOwn(named, name)
+const isResourceParam = (name: string): name is ResourceParam => Object.hasOwn(named, name)
 
-/** Whether what a path names is there, in one short query: asked before the body of a request is looked at. */
+/** What a path names: a parameter with its value, and the value of the parameter that names the whole. */
+export interface NamedResource {
+  readonly param: ResourceParam
+  readonly value: string
+  readonly whole: string | null
+}
+
+/** All that a path names, as far as it is known here. */
+export function namedResources(params: Readonly<Record<string, string>>): NamedResource[] {
+  return Object.entries(params).flatMap(([param, value]): NamedResource[] => {
+    if (!isResourceParam(param)) return []
+    const { of }: NamedTable = named[param]
+    if (!of) return [{ param, value, whole: null }]
+    const whole = params[of.param]
+    return whole === undefined ? [] : [{ param, value, whole }]
+  })
+}
+
+/** Whether it is there, in one short query: asked before the body of a request is looked at. */
 export async function resourceExists(
   sql: Sql,
   organizationId: string,
-  { param, value }: { param: ResourceParam; value: string },
+  { param, value, whole }: NamedResource,
 ): Promise<boolean> {
+  const { of }: NamedTable = named[param]
+  const isOwn = fragment`organization_id = ${organizationId}`
+  const isWithin =
+    of && whole !== null
+      ? fragment`${part(of.column)} IN (SELECT id ${fromNamed(of.param, whole)} AND ${isOwn})`
+      : isOwn
+  return (await runCounted(sql)`SELECT 1 ${fromNamed(param, value)} AND ${isWithin}`) > 0
+}
+
+function fromNamed(param: ResourceParam, value: string) {
   const { table, columns } = named[param]
-  const rows = await runCounted(sql)`SELECT 1 FROM ${part(table)}
-    WHERE organization_id = ${organizationId} AND ${value} IN (${part(columns.join(", "))})`
-  return rows > 0
+  return fragment`FROM ${part(table)} WHERE ${value} IN (${part(columns.join(", "))})`
 }

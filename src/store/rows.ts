@@ -4,6 +4,7 @@
  * the field of its name in camelCase.
  */
 import type { z } from "zod"
+import { parsedJson } from "../base/json.ts"
 import { type Page, type PageRequest, toPage } from "./pages.ts"
 import type { Sql, SqlRow, SqlValue } from "./sql.ts"
 
@@ -165,17 +166,9 @@ export const anyJson = new Column<unknown>("JSON", (given) => given, true)
 export const json = <Value>(schema: z.ZodType<Value>): Column<Value> =>
   new Column(
     "JSON of its form",
-    (given) => schema.safeParse(typeof given === "string" ? parsed(given) : given).data,
+    (given) => schema.safeParse(typeof given === "string" ? parsedJson(given) : given).data,
     true,
   )
-
-function parsed(given: string): unknown {
-  try {
-    return JSON.parse(given)
-  } catch {
-    return undefined
-  }
-}
 
 /** One of some texts: a CHECK constraint holds the column to them. */
 export const oneOf = <const Value extends string>(...values: readonly Value[]): Column<Value> =>

@@ -7,7 +7,7 @@ import {
   metrics,
 } from "../../../src/contract/analytics.ts"
 import { tagKeyForm } from "../../../src/contract/tags.ts"
-import { count, milliseconds, percent, shortCount } from "../parts/format.ts"
+import { count, milliseconds, percent, shortCount, smallDollars } from "../parts/format.ts"
 import { t } from "../i18n/translate.ts"
 
 export const presets = {
@@ -72,6 +72,7 @@ export const metricNames: Record<Metric, string> = {
   in_tokens: t("Input tokens"),
   cached_in_tokens: t("Cached tokens"),
   out_tokens: t("Output tokens"),
+  cost: t("Cost"),
   duration: t("Time spent"),
   p50_latency: t("Median latency"),
   p95_latency: t("p95 latency"),
@@ -101,6 +102,8 @@ export function formatMetric(metric: Metric): (value: number) => string {
   switch (metric) {
     case "error_rate":
       return percent
+    case "cost":
+      return smallDollars
     case "duration":
     case "p50_latency":
     case "p95_latency":
@@ -112,7 +115,7 @@ export function formatMetric(metric: Metric): (value: number) => string {
 
 /** Counted in ones: its scale has no halves. */
 export const isCounted = (metric: Metric): boolean =>
-  !["error_rate", "duration", "p50_latency", "p95_latency"].includes(metric)
+  !["error_rate", "cost", "duration", "p50_latency", "p95_latency"].includes(metric)
 
 /** Errors are what is measured, or all that is left by the filters. */
 export const isAboutErrors = ({ metric, filters }: View): boolean =>

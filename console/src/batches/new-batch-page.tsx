@@ -154,7 +154,7 @@ function Asking({
             </Notice>
           ) : null}
           {asked ? <QuestionList asked={asked} /> : null}
-          <RowPreview rows={file.rows} chosen={{ [evidence]: "text" }} />
+          <RowPreview rows={file.rows} chosen={{ [evidence]: t("Text") }} />
         </div>
       </Panel>
       {asked ? <Price file={file} evidence={evidence} asked={asked} onStarted={() => plan(nothing)} /> : null}

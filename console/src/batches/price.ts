@@ -6,12 +6,14 @@ import type { Asked } from "./asked.ts"
 
 interface Estimate {
   readonly tokens: number
-  /** Null where the model is not known. */
+  /** Null where the model is not known, and of chat models: what they are asked and write is their own. */
   readonly usd: number | null
 }
 
 /** What the wording around a question and its options adds to each branch. */
 const branchTokens = 5
+
+const chatMethods: ReadonlySet<string> = new Set(["logprobs", "schema", "text"])
 
 /** Evidence is counted once for each row, and every branch behind it. */
 export function estimateBatch(
@@ -25,7 +27,8 @@ export function estimateBatch(
   const bytes = read + texts.length * asked
   const tokens = Math.ceil(bytes / bytesPerToken(answering) + texts.length * branches.length * branchTokens)
   const model = models.find(({ model_sku }) => model_sku === answering)
-  return { tokens, usd: model ? (tokens * model.price_m_input_tokens_usd) / 1_000_000 : null }
+  const isCounted = model && !chatMethods.has(model.decides ?? "native")
+  return { tokens, usd: isCounted ? (tokens * model.price_m_input_tokens_usd) / 1_000_000 : null }
 }
 
 function branchBytes(asked: DecisionQuestion): number[] {

@@ -126,7 +126,7 @@ function Prepare({
           disabled={start.isPending}
           onChange={onChange}
         />
-        <RowPreview rows={rows} chosen={{ [plan.label]: "label", [evidence]: "text" }} />
+        <RowPreview rows={rows} chosen={{ [plan.label]: t("Label"), [evidence]: t("Text") }} />
         <ErrorNotice error={start.error} />
         <div className="flex flex-wrap items-center gap-3">
           <Button

@@ -30,7 +30,10 @@ export interface Plan {
   readonly folded: boolean | null
 }
 
-const yesWords = new Set(["yes", "y", "true", "1", "positive", "spam"])
+/** The last of them are yes in the languages of the console. */
+const yesWords = new Set(
+  ["yes", "y", "true", "1", "positive", "spam"].concat(["ja", "sí", "si", "oui", "はい", "예", "네", "是"]),
+)
 export const isYesWord = (label: string): boolean => yesWords.has(label.toLowerCase())
 
 /** A first guess from the names and the labels; the user corrects it. */

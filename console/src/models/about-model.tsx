@@ -6,6 +6,7 @@ import { Figure } from "../parts/figure.tsx"
 import { languageName } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { saveFile } from "../tables/save-file.ts"
+import { measuredNames } from "./measured-names.ts"
 import { decidesBy, uncalibratedWords } from "./method-words.ts"
 import { t } from "../i18n/translate.ts"
 
@@ -30,7 +31,7 @@ export function AboutModel({ model: { about } }: { model: OrgModel }): ReactNode
         />
         <Figure look="plain" name={t("Licence")} value={about.licence} />
         {about.measured.map(({ name, value }) => (
-          <Figure key={name} look="plain" name={name} value={value} />
+          <Figure key={name} look="plain" name={measuredNames[name] ?? name} value={value} />
         ))}
       </dl>
       <Button small icon="download" className="mt-2" onClick={() => void saveCard()}>

@@ -120,7 +120,11 @@ function Escalations({
             ),
           },
           { name: t("Questions"), align: "right", cell: ({ questions }) => count(questions) },
-          { name: t("Share"), align: "right", cell: ({ questions }) => share(questions, asked.questions) },
+          {
+            name: t("Share of questions"),
+            align: "right",
+            cell: ({ questions }) => share(questions, asked.questions),
+          },
           {
             name: t("Answers changed"),
             align: "right",

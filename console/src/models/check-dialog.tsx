@@ -12,7 +12,7 @@ import { ProgressBar } from "../parts/progress-bar.tsx"
 import { useOrganization } from "../session.ts"
 import { connectedKey } from "./connect-dialog.tsx"
 import { decidesBy } from "./method-words.ts"
-import { t } from "../i18n/translate.ts"
+import { t, tn } from "../i18n/translate.ts"
 
 const everyMs = 1_000
 
@@ -106,13 +106,41 @@ function Progress({
       )
     case "done":
       return (
-        <Notice tone="good">
-          {t("Calibrated: it is right on {accuracy} of {rows} questions. It cost {usd}.", {
-            accuracy: percent(accuracy ?? 0),
-            rows: count(rows),
-            usd: exactDollars(cost_usd),
-          })}
-        </Notice>
+        <>
+          <Notice tone="good">
+            {t("Calibrated: it is right on {accuracy} of {rows} questions. It cost {usd}.", {
+              accuracy: percent(accuracy ?? 0),
+              rows: count(rows),
+              usd: exactDollars(cost_usd),
+            })}
+          </Notice>
+          <LeftOut rows={state.left_out} />
+        </>
       )
   }
+}
+
+function LeftOut({ rows }: { rows: CheckState["left_out"] }): ReactNode {
+  if (rows.length === 0) return null
+  return (
+    <>
+      <p>
+        {tn(
+          rows.length,
+          "{count} question is left out, because the server does not answer it. The others calibrate the model.",
+          "{count} questions are left out, because the server does not answer them. The others calibrate the model.",
+        )}
+      </p>
+      <ul
+        aria-label={t("Questions left out")}
+        // A list that scrolls is reached by keys.
+        tabIndex={0}
+        className="bg-sunken flex max-h-48 flex-col gap-1 overflow-auto rounded-md p-2 text-xs wrap-anywhere"
+      >
+        {rows.map(({ row, reason }) => (
+          <li key={row}>{t("Question {row}: {reason}", { row, reason })}</li>
+        ))}
+      </ul>
+    </>
+  )
 }

@@ -362,7 +362,7 @@ function TryModel({ model }: { model: OrgModel }): ReactNode {
   const tab = useTabStorage()
   if (!canDo(model, "decisions")) return null
   const open = (): void => {
-    keepDraft(tab, { ...(keptDraft(tab) ?? firstDraft()), model: model.model_sku })
+    keepDraft(tab, { ...(keptDraft(tab) ?? firstDraft([model], model.model_sku)), model: model.model_sku })
     void navigate({ to: "/o/$orgId/playground", params: { orgId } })
   }
   const chat = (): void => {
@@ -372,7 +372,7 @@ function TryModel({ model }: { model: OrgModel }): ReactNode {
   return (
     <div className="mt-auto flex gap-2">
       <Button small icon="play" onClick={open}>
-        <T text="Try {modelSku}" modelSku={<span className="sr-only">{model.model_sku}</span>} />
+        {t("Try")} <span className="sr-only">{model.model_sku}</span>
       </Button>
       {canDo(model, "chat") ? (
         <Button small icon="chat" onClick={chat}>

@@ -14,6 +14,7 @@ import { SelectField, Segments, TextField } from "../parts/field.tsx"
 import { NumberField } from "../parts/number-field.tsx"
 import { canDo } from "../playground/models.ts"
 import { usdOf } from "./usd.ts"
+import { listWords } from "../parts/format.ts"
 import { numberOf, numberText } from "../parts/typed-number.ts"
 import { useOrganization } from "../session.ts"
 import { t } from "../i18n/translate.ts"
@@ -30,7 +31,9 @@ const kindHints: Record<RuleName, string> = {
   cascade: t("The first model is asked everything, the next one only what the one before is unsure of."),
   fallback: t("The next model is asked when the one before fails, is full or may not be used."),
   split: t("One of the models answers, by its share; the same one for the same text."),
-  language: t("The model of the text's language answers; the last one answers every other language."),
+  language: t(
+    "The model of the text's language answers; the last one answers every other language. Languages are written by their codes, and unknown is a text too short to tell.",
+  ),
   alias: t("Another name of a model."),
 }
 
@@ -60,11 +63,16 @@ interface RuleDraft {
 }
 
 const named = (names: readonly string[]): Member[] => names.map((model) => ({ ...noMember, model }))
+const codesIn = (text: string): string[] => text.toLowerCase().match(/[^\s,;]+/g) ?? []
 /** Null where one of them is no language. */
 const languagesOf = (text: string): LanguageTag[] | null =>
-  LanguageTag.array()
-    .min(1)
-    .safeParse(text.toLowerCase().match(/[^\s,;]+/g) ?? []).data ?? null
+  LanguageTag.array().min(1).safeParse(codesIn(text)).data ?? null
+
+function whatIsWrongWithLanguages(text: string): string | null {
+  const wrong = codesIn(text).filter((code) => !LanguageTag.safeParse(code).success)
+  if (wrong.length === 0) return null
+  return t("Not known as a language: {codes}. Write codes such as en, de or zh.", { codes: listWords(wrong) })
+}
 const shown = (share: number): string => numberText(share, "percentage")
 const shareOf = (text: string): number => numberOf(text, "percentage", shareBounds) ?? 0
 
@@ -197,10 +205,11 @@ export function VirtualModelDialog({
       </div>
       <ol className="flex flex-col gap-2">
         {members.map((member, at) => (
-          <li key={at} className="flex items-end gap-2">
+          <li key={at} className="flex flex-wrap items-end gap-2">
             <div className="min-w-0 flex-1">
               <SelectField
                 label={t("Model {at}", { at: at + 1 })}
+                required
                 value={member.model}
                 options={[
                   { value: "", label: t("Choose a model"), disabled: true },
@@ -225,10 +234,12 @@ export function VirtualModelDialog({
               </div>
             ) : null}
             {hasLanguages(at) ? (
-              <div className="w-36">
+              <div className="order-last basis-full">
                 <TextField
                   label={t("Languages {at}", { at: at + 1 })}
+                  required
                   placeholder="en, unknown"
+                  error={whatIsWrongWithLanguages(member.languages)}
                   spellCheck={false}
                   value={member.languages}
                   onChange={(event) => put(at, { languages: event.target.value })}

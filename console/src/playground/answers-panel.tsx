@@ -5,7 +5,7 @@ import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
 import { CopyButton } from "../parts/copy-button.tsx"
 import { ErrorText } from "../parts/error-text.tsx"
-import { count, milliseconds, smallDollars } from "../parts/format.ts"
+import { count, languageName, milliseconds, smallDollars } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Notice } from "../parts/page.tsx"
 import { AnswerDetails, AnswerLine, likelihoodOf, verdictOf } from "./answer-view.tsx"
@@ -53,7 +53,7 @@ export function AnswersPanel({
       </header>
       {columns.length > 1 ? <ModelNames models={columns} /> : null}
       <ol
-        className={`divide-line border-line divide-y border-t transition-opacity lg:max-h-[60dvh] lg:overflow-y-auto ${stale || busy ? "opacity-60" : ""}`}
+        className={`divide-line border-line divide-y border-t transition-[opacity,filter] lg:max-h-[60dvh] lg:overflow-y-auto ${stale || busy ? "opacity-85 grayscale" : ""}`}
       >
         {questions.map((question, index) => (
           <AnswerRow
@@ -235,7 +235,7 @@ function Figures({
     ? [
         [t("Tokens"), count(answered.inputTokens)],
         [t("Latency"), milliseconds(answered.latencyMs)],
-        [t("Cost"), answered.costUsd === null ? t("by the second") : smallDollars(answered.costUsd)],
+        [t("Cost"), answered.costUsd === null ? "–" : smallDollars(answered.costUsd)],
       ]
     : [t("Tokens"), t("Latency"), t("Cost")].map((name) => [name, "–"])
   return (
@@ -247,6 +247,12 @@ function Figures({
             <dd className="font-medium">{value}</dd>
           </div>
         ))}
+        {answered?.language === undefined ? null : (
+          <div>
+            <dt className="sr-only">{t("Language")}</dt>
+            <dd className="font-medium">{languageName(answered.language)}</dd>
+          </div>
+        )}
       </dl>
       {answered?.stages && answered.stages.length > 0 ? <StageList stages={answered.stages} /> : null}
       <p className="text-soft mt-1 flex h-4 gap-x-3">

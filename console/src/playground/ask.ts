@@ -1,7 +1,7 @@
 /** Asks the questions of a draft and brings the answers into one form, with what they took. */
-import { sequenceHeader } from "../../../src/contract/endpoint.ts"
-import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import { costHeader, sequenceHeader } from "../../../src/contract/endpoint.ts"
 import type { CallOptions } from "../../../src/contract/client.ts"
+import { languageHeader, unknownLanguage } from "../../../src/contract/language.ts"
 import { stagesHeader } from "../../../src/contract/platform/virtual-models.ts"
 import { api } from "../api.ts"
 import {
@@ -13,7 +13,7 @@ import {
   toDecisions,
   toSystemOne,
 } from "./draft.ts"
-import { type AnsweredStage, priceOf, readStages } from "./stages.ts"
+import { type AnsweredStage, readStages } from "./stages.ts"
 
 export interface Answered {
   readonly model: string
@@ -21,14 +21,16 @@ export interface Answered {
   readonly answers: readonly (Answer | null)[]
   readonly inputTokens: number
   readonly latencyMs: number
+  /** What was charged; null where the server does not say. */
   readonly costUsd: number | null
+  /** The code of the text's language; left out where it was not told or is unknown. */
+  readonly language?: string
   /** Of a virtual model. */
   readonly stages?: readonly AnsweredStage[]
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly orgId: string
-  readonly models: readonly OrgModel[]
   readonly signal: AbortSignal
   /** Told of the request's record, also where the request is refused. */
   readonly onSequence: (id: string) => void
@@ -37,11 +39,16 @@ export interface AskOptions {
 export async function ask(
   draft: Draft,
   sku: string,
-  { orgId, models, signal, onSequence }: AskOptions,
+  { orgId, signal, onSequence }: AskOptions,
 ): Promise<Answered> {
   let stages: readonly AnsweredStage[] = []
+  let costUsd: number | null = null
+  let language: string | null = null
   const onHeaders = (headers: Headers): void => {
     stages = readStages(headers.get(stagesHeader))
+    language = headers.get(languageHeader)
+    const cost = headers.get(costHeader)
+    costUsd = cost === null ? null : Number(cost)
     const id = headers.get(sequenceHeader)
     if (id) onSequence(id)
   }
@@ -52,8 +59,8 @@ export async function ask(
       ? await askDecisions(draft, sku, options)
       : await askSystemOne(draft, sku, options)
   const latencyMs = performance.now() - startedMs
-  const costUsd = priceOf(stages.length > 0 ? stages : [{ model: sku, tokens: inputTokens }], models)
-  return { model, answers, inputTokens, latencyMs, costUsd, stages }
+  const told = language === null || language === unknownLanguage ? {} : { language }
+  return { model, answers, inputTokens, latencyMs, costUsd, stages, ...told }
 }
 
 type Options = Pick<CallOptions, "headers" | "signal" | "onHeaders">

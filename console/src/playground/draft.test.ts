@@ -20,7 +20,7 @@ const drafts: Draft[] = examples.map(({ make }) => ({
   api: "decisions",
   model: "umpire-decide",
   rival: null,
-  ...make(),
+  ...make((text) => text),
 }))
 const [ticket] = drafts as [Draft]
 

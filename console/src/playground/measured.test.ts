@@ -38,6 +38,8 @@ test("the catalog describes the included models by what their measures are found
   expect(descriptions.map((description) => measuresOf({ description })?.weights)).toEqual([
     "110M parameters",
     "33M parameters",
+    // Of the one for many languages too few public rows were read to say it.
+    undefined,
   ])
 })
 

@@ -11,7 +11,7 @@ interface Measured {
 }
 
 interface ModelMeasures {
-  /** How its description begins to be told from others: the name may stand for another of them. */
+  /** What tells its description, which is English, from others: the name may stand for another of them. */
   readonly weights: string
   readonly kinds: Readonly<Record<QuestionType, Measured>>
   /** On 18 public sets, most of them unlike what it was trained on. */
@@ -21,7 +21,7 @@ interface ModelMeasures {
 /** As in model/MODEL_CARD.md: rows that were kept back from training. */
 const models: readonly ModelMeasures[] = [
   {
-    weights: t("110M parameters"),
+    weights: "110M parameters",
     kinds: {
       predicate: { rows: 1086, error: 0.031 },
       choice: { rows: 683, error: 0.056 },
@@ -30,7 +30,7 @@ const models: readonly ModelMeasures[] = [
     elsewhere: 0.091,
   },
   {
-    weights: t("33M parameters"),
+    weights: "33M parameters",
     kinds: {
       predicate: { rows: 1086, error: 0.018 },
       choice: { rows: 683, error: 0.054 },

@@ -1,5 +1,6 @@
 /** Which of an organization's models can do what. */
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import { isForeign } from "./weak-spots.ts"
 
 export type ModelUse = "decisions" | "chat" | "embeddings"
 
@@ -23,3 +24,20 @@ export function rivalOf(model: string, models: readonly OrgModel[]): string {
 export function firstModel(models: readonly OrgModel[], use: ModelUse): string {
   return models.find((one) => one.status === "active" && canDo(one, use))?.model_sku ?? ""
 }
+
+/** The one that has learnt most languages, where one that decides has learnt more than one. */
+export const linguistOf = (models: readonly OrgModel[]): OrgModel | undefined =>
+  models
+    .filter((one) => one.status === "active" && canDo(one, "decisions") && languagesLearnt(one) > 1)
+    .toSorted((a, b) => languagesLearnt(b) - languagesLearnt(a))[0]
+
+/** What a set for these texts is begun with: where they are in another language than English, a model that has learnt more. */
+export function modelForTexts(models: readonly OrgModel[], texts: readonly string[]): string {
+  const linguist = isForeign(texts.join("\n")) ? linguistOf(models) : undefined
+  return linguist?.model_sku ?? firstModel(models, "decisions")
+}
+
+export const hasLearnt = ({ about }: OrgModel, language: string): boolean =>
+  about?.languages.includes(language) ?? false
+
+const languagesLearnt = ({ about }: OrgModel): number => about?.languages.length ?? 0

@@ -1,6 +1,7 @@
 /** The playground: evidence and answers on the left, questions on the right. */
 import { useQuery } from "@tanstack/react-query"
 import { useNavigate } from "@tanstack/react-router"
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { type Dispatch, type ReactNode, type SetStateAction, useEffect, useRef, useState } from "react"
 import { api } from "../api.ts"
 import { Button } from "../parts/button.tsx"
@@ -12,17 +13,17 @@ import { useTitle } from "../parts/page.tsx"
 import { Onboarding } from "../shell/onboarding.tsx"
 import { modelsQuery, useOrganization, useTabStorage } from "../session.ts"
 import { AnswersPanel } from "./answers-panel.tsx"
-import type { AskOptions } from "./ask.ts"
 import { modelHere } from "./ask-here.ts"
 import { CodeDialog } from "./code-dialog.tsx"
 import type { ContextUse } from "./context-meter.tsx"
 import { type Api, type Draft, whatIsMissing } from "./draft.ts"
 import { EvidencePane } from "./evidence-pane.tsx"
+import { exampleDraft } from "./examples.ts"
 import { HistoryDialog } from "./history-dialog.tsx"
 import { packDraft } from "./keep.ts"
 import { ModelSelect, setModel } from "./model-select.tsx"
 import { measuresOf } from "./measured.ts"
-import { firstModel, rivalOf } from "./models.ts"
+import { linguistOf, rivalOf } from "./models.ts"
 import { Questions } from "./questions.tsx"
 import { modelsAsked, useRun } from "./run.ts"
 import { SaveAsSet } from "../sets/create-set.tsx"
@@ -31,7 +32,7 @@ import { triedTextEntry } from "../sets/set-tabs.ts"
 import { estimateTokens } from "./tokens.ts"
 import { UndoBar } from "./undo-bar.tsx"
 import { type DraftState, useDraft } from "./use-draft.ts"
-import { weakSpotSentence, weakSpots } from "./weak-spots.ts"
+import { isForeign, weakSpotSentence, weakSpots } from "./weak-spots.ts"
 import { t } from "../i18n/translate.ts"
 
 const apis: readonly { value: Api; label: string }[] = [
@@ -45,10 +46,10 @@ export function PlaygroundPage(): ReactNode {
   useTitle(t("Playground"))
   const { id: orgId } = useOrganization()
   const { data: models = [], isPending: areModelsLoading } = useQuery(modelsQuery(orgId))
-  const { draft, change, replace, replaced, undo, dismiss } = useDraft(firstModel(models, "decisions"))
+  const { draft, change, replace, replaced, undo, dismiss } = useDraft(models)
   const [wantsHere, setWantsHere] = useState(false)
   const isHere = wantsHere && draft.api === "decisions"
-  const { run, busy, start, cancel } = useRun(draft, { orgId, models, isHere })
+  const { run, busy, start, cancel } = useRun(draft, { orgId, isHere })
   const [dialog, setDialog] = useState<PageDialog | null>(null)
   const missing = whatIsMissing(draft)
   const stale =
@@ -65,8 +66,11 @@ export function PlaygroundPage(): ReactNode {
             context={contextOf(draft, models)}
             onChange={(evidence) => change((latest) => ({ ...latest, evidence }))}
             onReplace={(evidence, what) => replace({ evidence }, what)}
-            onExample={({ name, make }) =>
-              replace(make(), t("The example “{name}” replaced your draft.", { name }))
+            onExample={(example) =>
+              replace(
+                exampleDraft(example, models, draft.model),
+                t("The example “{name}” replaced your draft.", { name: example.name }),
+              )
             }
           />
           <div className="flex flex-col gap-2">
@@ -103,7 +107,11 @@ export function PlaygroundPage(): ReactNode {
             stale={stale}
             busy={busy}
           />
-          <Care draft={draft} models={models} />
+          <Care
+            draft={draft}
+            models={models}
+            onModel={(model) => change((latest) => ({ ...latest, model }))}
+          />
         </div>
         <Questions
           draft={draft}
@@ -138,22 +146,49 @@ export function PlaygroundPage(): ReactNode {
 }
 
 /** What the asked model is bad at, where the request looks like it; below the answers, so that it moves nothing. */
-function Care({ draft, models }: { draft: Draft; models: AskOptions["models"] }): ReactNode {
+function Care({
+  draft,
+  models,
+  onModel,
+}: {
+  draft: Draft
+  models: readonly OrgModel[]
+  onModel: (sku: string) => void
+}): ReactNode {
   const model = models.find(({ model_sku }) => model_sku === draft.model)
   const measures = measuresOf(model)
   if (!measures) return null
   const asked = draft.questions.map(({ instructions }) => instructions)
   const spots = weakSpots(asked, draft.evidence, estimateTokens(draft, draft.model))
   const sentence = weakSpotSentence(draft.model, spots)
-  return sentence ? (
-    <p role="note" aria-label={t("Take care")} className="text-soft text-xs">
-      {sentence}
-    </p>
-  ) : null
+  if (sentence === null) return null
+  const linguist = isForeign(draft.evidence) ? linguistOf(models) : undefined
+  return (
+    <div
+      role="note"
+      aria-label={t("Take care")}
+      className="text-soft flex flex-col items-start gap-2 text-xs"
+    >
+      <p>{sentence}</p>
+      {linguist ? (
+        <>
+          <p>
+            {t("{model} has learnt {count} languages.", {
+              model: linguist.model_sku,
+              count: linguist.about?.languages.length ?? 0,
+            })}
+          </p>
+          <Button small icon="layers" onClick={() => onModel(linguist.model_sku)}>
+            {t("Use {model}", { model: linguist.model_sku })}
+          </Button>
+        </>
+      ) : null}
+    </div>
+  )
 }
 
 /** Of the models that are asked, the one with the shortest context. */
-function contextOf(draft: Draft, models: AskOptions["models"]): ContextUse | null {
+function contextOf(draft: Draft, models: readonly OrgModel[]): ContextUse | null {
   const asked = models.filter(({ model_sku }) => model_sku === draft.model || model_sku === draft.rival)
   const [least] = asked.toSorted((a, b) => a.max_context_len - b.max_context_len)
   if (!least) return null
@@ -168,7 +203,7 @@ function Toolbar({
   onDialog,
 }: {
   draft: Draft
-  models: AskOptions["models"]
+  models: readonly OrgModel[]
   onChange: DraftState["change"]
   onDialog: (dialog: PageDialog) => void
 }): ReactNode {
@@ -264,7 +299,7 @@ function Rival({
   onChange,
 }: {
   draft: Draft
-  models: AskOptions["models"]
+  models: readonly OrgModel[]
   onChange: Dispatch<SetStateAction<Draft>>
 }): ReactNode {
   if (draft.rival === null)

@@ -2,7 +2,7 @@
 import { useState } from "react"
 import { rememberSequence } from "../analytics/recent.ts"
 import { useBrowserStorage, useTabStorage } from "../session.ts"
-import { type Answered, type AskOptions, ask } from "./ask.ts"
+import { type Answered, ask } from "./ask.ts"
 import { askHere, modelHere } from "./ask-here.ts"
 import type { Draft } from "./draft.ts"
 import { addToHistory } from "./keep.ts"
@@ -22,14 +22,13 @@ export interface Run {
 
 interface RunOptions {
   readonly orgId: string
-  readonly models: AskOptions["models"]
   /** In this browser, and nowhere else. */
   readonly isHere: boolean
 }
 
 export const modelsAsked = ({ model, rival }: Draft): string[] => (rival === null ? [model] : [model, rival])
 
-export function useRun(draft: Draft, { orgId, models, isHere }: RunOptions) {
+export function useRun(draft: Draft, { orgId, isHere }: RunOptions) {
   const [storage, tab] = [useBrowserStorage(), useTabStorage()]
   const [run, setRun] = useState<Run | null>(() => keptRun(tab, draft))
   const [running, setRunning] = useState<AbortController | null>(null)
@@ -42,7 +41,7 @@ export function useRun(draft: Draft, { orgId, models, isHere }: RunOptions) {
     try {
       const answered = isHere
         ? await askHere(draft, signal)
-        : await ask(draft, sku, { orgId, models, signal, onSequence })
+        : await ask(draft, sku, { orgId, signal, onSequence })
       learnTokens(draft, sku, answered.inputTokens)
       return { answered, sequenceId }
     } catch (error) {

@@ -1,10 +1,12 @@
 /** The draft of this tab: from a shared link, from last time, or an example; what replaces it as a whole can be undone. */
 import { type Dispatch, type SetStateAction, useCallback, useEffect, useMemo, useRef, useState } from "react"
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { useHashLink } from "../parts/hash-link.ts"
 import { useBrowserStorage, useTabStorage } from "../session.ts"
 import type { Draft } from "./draft.ts"
-import { examples } from "./examples.ts"
+import { exampleDraft, examples } from "./examples.ts"
 import { keepDraft, keptDraft, unpackDraft } from "./keep.ts"
+import { firstModel } from "./models.ts"
 import { t } from "../i18n/translate.ts"
 
 export interface Replaced {
@@ -26,26 +28,33 @@ export interface DraftState {
 const empty: Draft = { api: "decisions", model: "", rival: null, evidence: "", questions: [] }
 
 /** Of somebody who has none yet. */
-export const firstDraft = (): Draft => ({ ...empty, ...examples[0]?.make() })
+export function firstDraft(models: readonly OrgModel[], chosen?: string): Draft {
+  const [example] = examples
+  return { ...empty, ...(example ? exampleDraft(example, models, chosen) : {}) }
+}
 
 /** Fills in models that were not known yet when the draft was made. */
-function withModels(draft: Draft, firstModel: string): Draft {
-  const model = draft.model || firstModel
+function withModels(draft: Draft, firstSku: string): Draft {
+  const model = draft.model || firstSku
   const rival = draft.rival === "" ? model : draft.rival
   return model === draft.model && rival === draft.rival ? draft : { ...draft, model, rival }
 }
 
-export function useDraft(firstModel: string): DraftState {
+export function useDraft(models: readonly OrgModel[]): DraftState {
   // A tab has its own draft, so that two do not overwrite each other's; a new tab begins with the latest of any.
   const [tab, browser] = [useTabStorage(), useBrowserStorage()]
-  const [draft, setDraft] = useState<Draft>(() => keptDraft(tab) ?? keptDraft(browser) ?? firstDraft())
+  const [written, setDraft] = useState<Draft | null>(() => keptDraft(tab) ?? keptDraft(browser))
+  const first = useMemo(() => firstDraft(models), [models])
+  const draft = written ?? first
   const [replaced, setReplaced] = useState<Replaced | null>(null)
   const latest = useRef(draft)
   useEffect(() => {
     latest.current = draft
+    // An example is not in its language before the models are known.
+    if (written === null && draft.model === "") return
     keepDraft(tab, draft)
     keepDraft(browser, draft)
-  }, [tab, browser, draft])
+  }, [tab, browser, draft, written])
   const replace = useCallback((next: Partial<Draft>, what: string): void => {
     const before: Partial<Draft> = Object.fromEntries(
       Object.entries(latest.current).filter(([field]) => field in next),
@@ -60,11 +69,11 @@ export function useDraft(firstModel: string): DraftState {
     if (replaced) replace(replaced.before, t("Your draft is back."))
   }
   return {
-    draft: useMemo(() => withModels(draft, firstModel), [draft, firstModel]),
+    draft: useMemo(() => withModels(draft, firstModel(models, "decisions")), [draft, models]),
     // The next edit is on top of what was replaced: the way back ends.
     change: (next) => {
       setReplaced(null)
-      setDraft(next)
+      setDraft((before) => (typeof next === "function" ? next(before ?? first) : next))
     },
     replace,
     replaced,

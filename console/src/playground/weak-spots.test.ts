@@ -33,7 +33,7 @@ test.each([
 
 test("the examples of the playground are none of it", () => {
   for (const { make, name } of examples) {
-    const { evidence, questions } = make()
+    const { evidence, questions } = make((text) => text)
     const asked = questions.map(({ instructions }) => instructions)
     expect([name, weakSpots(asked, evidence, 60)]).toEqual([name, []])
   }

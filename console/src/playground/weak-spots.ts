@@ -42,7 +42,7 @@ export function weakSpotSentence(model: string, spots: readonly string[]): strin
   })
 }
 
-function isForeign(text: string): boolean {
+export function isForeign(text: string): boolean {
   const read = text.slice(0, languageCharactersMax)
   const letters = read.match(/\p{L}/gu)?.length ?? 0
   const latin = read.match(/\p{Script=Latin}/gu)?.length ?? 0

@@ -1,6 +1,7 @@
 /** Requests as a table, newest first; each leads to its record. */
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
+import type { CallSource } from "../../../src/contract/endpoint.ts"
 import type { SequenceDetail } from "../../../src/contract/sequences.ts"
 import { clockTime, count, exactDollars, milliseconds, moment, smallDollars } from "../parts/format.ts"
 import { Badge, type Tone } from "../parts/page.tsx"
@@ -15,12 +16,29 @@ export function ResultBadge({ of }: { of: Pick<SequenceDetail, "result" | "error
   return <Badge tone={tones[of.result] ?? "plain"}>{of.error_code || of.result}</Badge>
 }
 
-/** “Chat completions” for `chat_completions`. */
-export function endpointName(callSource: string): string {
-  if (callSource === "systemone") return "System One"
-  const words = callSource.replaceAll("_", " ")
-  return words.slice(0, 1).toUpperCase() + words.slice(1)
+const endpointNames: Readonly<Record<CallSource, string>> = {
+  decisions: t("Decisions"),
+  systemone: "System One",
+  responses: t("Responses"),
+  responses_ws: t("Responses over WebSocket"),
+  compact: t("Compaction"),
+  chat_completions: t("Chat completions"),
+  completions: t("Completions"),
+  embeddings: t("Embeddings"),
+  messages: t("Messages"),
+  count_tokens: t("Token counts"),
+  rerank: t("Reranking"),
+  moderations: t("Moderations"),
+  guardrail: t("Guardrails"),
+  teach: t("Teaching"),
+  check: t("Checks"),
+  shadow: t("Shadow"),
+  redaction: t("Redaction"),
 }
+
+/** One that a newer server has is shown as it is. */
+export const endpointName = (callSource: string): string =>
+  new Map<string, string>(Object.entries(endpointNames)).get(callSource) ?? callSource
 
 /** Tags beyond these are on the record. */
 const tagsShownMax = 3

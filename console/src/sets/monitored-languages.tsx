@@ -24,7 +24,7 @@ export function LanguagesPanel({ monitored }: { monitored: MonitoredLanguages })
             cell: ({ language }) => (language === null ? t("others") : languageName(language)),
           },
           { name: t("Texts"), align: "right", cell: ({ rows }) => count(rows) },
-          { name: t("Share"), align: "right", cell: ({ rows }) => shareOf(rows, drift.rows) },
+          { name: t("Share of texts"), align: "right", cell: ({ rows }) => shareOf(rows, drift.rows) },
           {
             name: t("Share before"),
             align: "right",

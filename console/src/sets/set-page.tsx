@@ -168,7 +168,7 @@ function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; un
   return (
     <nav
       aria-label={t("Parts of the set")}
-      className="border-line -mx-4 flex gap-1 overflow-x-auto border-b px-4 sm:mx-0 sm:px-0"
+      className="border-line -mx-4 flex gap-x-1 overflow-x-auto overflow-y-hidden border-b px-4 [scrollbar-width:none] sm:mx-0 sm:flex-wrap sm:px-0"
     >
       {setTabs.map(([tab, name]) => (
         <Link

@@ -20,6 +20,19 @@ test("two labels of which one says yes are a yes or no", () => {
   })
 })
 
+test.each([
+  ["ja", "nein"],
+  ["Sí", "No"],
+  ["oui", "non"],
+  ["はい", "いいえ"],
+  ["예", "아니요"],
+  ["是", "否"],
+])("%s and %s are a yes or no too", (yes, no) => {
+  const proposal = proposed("refund", [yes, no, "", no])
+  expect(proposal.type).toBe("predicate")
+  expect([yes, no].map((refund) => givenLabel({ refund }, proposal))).toEqual([true, false])
+})
+
 test("values that come again are the options of a choice, however they are written", () => {
   const { type, label, values } = proposed("team", ["Parcels", "billing", "parcels", "billing", "parcels"])
   expect({ type, label, values }).toEqual({ type: "choice", label: "team", values: ["billing", "parcels"] })

@@ -19,10 +19,10 @@ export interface Proposal {
 
 /** What the user changed of it, as they wrote it. */
 export interface Changes {
-  readonly text?: string
-  readonly label?: string
-  readonly type?: QuestionType
-  readonly instructions?: string
+  readonly text?: string | undefined
+  readonly label?: string | undefined
+  readonly type?: QuestionType | undefined
+  readonly instructions?: string | undefined
   readonly values?: readonly string[]
 }
 

@@ -54,7 +54,10 @@ export function QuestionForm({
                 }}
               />
             </div>
-            <RowPreview rows={table} chosen={{ ...(label ? { [label]: "label" } : {}), [text]: "text" }} />
+            <RowPreview
+              rows={table}
+              chosen={{ ...(label ? { [label]: t("Label") } : {}), [text]: t("Text") }}
+            />
           </>
         ) : null}
         <div className="flex flex-col gap-1">

@@ -1,6 +1,10 @@
 /** What a quick start holds until it is taught: the pasted rows, what was changed of the proposal, and the labels given by hand. */
+import { useEffect, useMemo } from "react"
+import { z } from "zod"
 import { sentenceOf } from "../api.ts"
+import { useTabStorage } from "../session.ts"
 import type { DecisionQuestion } from "../../../src/contract/decisions.ts"
+import { questionTypes } from "../playground/draft.ts"
 import { type LabelValue, possibleLabels } from "../sets/labels.ts"
 import type { Rows } from "../tables/rows.ts"
 import { useHeld } from "../tables/use-held.ts"
@@ -8,20 +12,30 @@ import { pastedRows } from "./pasted-rows.ts"
 import { type Changes, type Proposal, givenLabel, propose, questionOf } from "./proposal.ts"
 import { t } from "../i18n/translate.ts"
 
-export interface StartDraft {
-  readonly source: string
+const LabelledAs = z.union([z.string(), z.boolean(), z.number()])
+
+const KeptDraft = z.object({
+  source: z.string(),
   /** The source is whole: its rows are worked on. */
-  readonly isTaken: boolean
-  readonly changes: Omit<Changes, "values">
+  isTaken: z.boolean(),
+  changes: z
+    .object({
+      text: z.string(),
+      label: z.string(),
+      type: z.enum(questionTypes),
+      instructions: z.string(),
+    } satisfies Record<keyof Omit<Changes, "values">, z.ZodType>)
+    .partial(),
   /** The options or levels as they are being typed, one a line; null: the proposed ones. */
-  readonly options: string | null
+  options: z.string().nullable(),
   /** By the text of the row; null: skipped. */
-  readonly labels: Readonly<Record<string, LabelValue | null>>
+  labels: z.record(z.string(), LabelledAs.nullable()),
   /** Texts in the order in which they were labelled or skipped. */
-  readonly decided: readonly string[]
+  decided: z.array(z.string()),
   /** The set that was made of it, and the question that it asks: more labels of the same question go there. */
-  readonly made: { readonly id: string; readonly name: string; readonly asked: string } | null
-}
+  made: z.object({ id: z.string(), name: z.string(), asked: z.string() }).nullable(),
+})
+export type StartDraft = Readonly<z.infer<typeof KeptDraft>>
 
 const nothing: StartDraft = {
   source: "",
@@ -43,8 +57,16 @@ export interface StartRow {
 export const startRowsMax = 200
 export const sourceCharactersMax = 400_000
 
+const entry = "start"
+
+/** Kept by the tab, so that a reload loses no label. */
 export function useStartDraft() {
-  const [draft, change] = useHeld("start", nothing)
+  const tab = useTabStorage()
+  const kept = useMemo(() => KeptDraft.safeParse(tab.read(entry)).data ?? nothing, [tab])
+  const [draft, change] = useHeld("start", kept)
+  useEffect(() => {
+    if (draft !== kept) tab.write(entry, draft)
+  }, [tab, kept, draft])
   return { draft, change, clear: () => change(nothing) }
 }
 

@@ -8,7 +8,7 @@ import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
 import { Panel } from "../parts/page.tsx"
-import { firstModel } from "../playground/models.ts"
+import { modelForTexts } from "../playground/models.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { asQuestionName } from "../sets/set-draft.ts"
 import { setsKey } from "../sets/set-query.ts"
@@ -42,7 +42,10 @@ export function TeachRows({
   const [target, setTarget] = useState("0.9")
   const labelled = rows.flatMap(({ text, label }) => (label === null ? [] : [{ text, label }]))
   const missing = whatIsMissing(labelled)
-  const model = firstModel(models, "decisions")
+  const model = modelForTexts(
+    models,
+    labelled.map(({ text }) => text),
+  )
   const asked = { ...question, name: column === "" ? "answer" : asQuestionName(column) }
   const key = JSON.stringify(asked)
   const known = made?.asked === key ? made : null

@@ -4,6 +4,8 @@ import { encodeFailure, type FromPeer, type Handlers, type Service, type ToPeer 
 export interface ServeSettings {
   /** Goes back with each answered ping. */
   status?(): unknown
+  /** Of a thread: buffers of an output that are handed over. Others are copied. */
+  given?(output: unknown): readonly ArrayBuffer[]
 }
 
 export function createReceiver<S extends Service<S>>(

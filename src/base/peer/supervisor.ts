@@ -11,6 +11,7 @@ import {
   type Service,
   type StreamName,
   type StreamOf,
+  type ToPeer,
   PeerGone,
 } from "./peer.ts"
 
@@ -215,13 +216,18 @@ export function childChannel(entry: URL, { execPath }: ChildOptions = {}): Chann
   }
 }
 
-export function threadChannel(entry: URL, options: WorkerOptions = {}): Channel {
+/** `takenOf` says which buffers of a message the thread takes over: they are empty here afterwards. Others are copied. */
+export function threadChannel(
+  entry: URL,
+  options: WorkerOptions = {},
+  takenOf: (message: ToPeer) => readonly ArrayBuffer[] = () => [],
+): Channel {
   const worker = new Worker(entry, options)
   let lastError = "its thread ended"
   return {
     pid: undefined,
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
-    send: (message) => worker.postMessage(message),
+    send: (message) => worker.postMessage(message, [...takenOf(message)]),
     listen(onMessage, onEnd) {
       worker.on("message", onMessage)
       // An exit follows.

@@ -8,6 +8,7 @@
  * A process has one pool, as it has one machine: two would not be fair to each other. So it is no argument.
  */
 import { availableParallelism } from "node:os"
+import type { ToPeer } from "./peer.ts"
 import { type Pool, createPool } from "./pool.ts"
 import { threadChannel } from "./supervisor.ts"
 
@@ -17,11 +18,16 @@ import { threadChannel } from "./supervisor.ts"
  */
 export const threadBytesMin = 64 * 1024
 
-/** What crosses to a thread and back is copied by the structured clone algorithm. */
+/**
+ * What crosses to a thread and back is copied by the structured clone algorithm, but for the buffers that a task takes over, and an output
+ * that is bytes.
+ */
 export interface Task<Input, Output> {
   readonly module: string
   /** Of the function that the module exports. */
   readonly name: string
+  /** Buffers of an input that are empty once it was sent: large ones are not copied. The thread frees them after the run. */
+  readonly takes?: ((input: Input) => readonly ArrayBuffer[]) | undefined
   /** Its types; never set. */
   readonly types?: (input: Input) => Output
 }
@@ -29,7 +35,12 @@ export interface Task<Input, Output> {
 /** What a thread serves. */
 export interface WorkService {
   work: {
-    input: { readonly module: string; readonly name: string; readonly input: unknown }
+    input: {
+      readonly module: string
+      readonly name: string
+      readonly input: unknown
+      readonly taken: readonly ArrayBuffer[]
+    }
     output: unknown
   }
 }
@@ -50,8 +61,9 @@ interface Threads {
 export function task<Input, Output>(
   module: string,
   run: (input: Input) => Output | Promise<Output>,
+  takes?: (input: Input) => readonly ArrayBuffer[],
 ): Task<Input, Output> {
-  return { module, name: run.name }
+  return { module, name: run.name, takes }
 }
 
 /** One organization has one thread at most: with two or more, there is another for everyone else. */
@@ -64,22 +76,27 @@ let pool: Pool<WorkService> | null = null
 
 const openPool = (): Pool<WorkService> =>
   createPool({
-    spawn: () => threadChannel(new URL("./work-thread.ts", import.meta.url)),
+    spawn: () => threadChannel(new URL("./work-thread.ts", import.meta.url), {}, takenOf),
     peersMax: threadsMax,
     waitingMax,
     silenceMsMax: workMsMax,
   })
 
+/** Every call of this pool is one of `run`. */
+const takenOf = (message: ToPeer): readonly ArrayBuffer[] =>
+  message.kind === "call" ? (message.input as WorkService["work"]["input"]).taken : []
+
 export const threads: Threads = {
   async run<Input, Output>(
     owner: string,
-    { module, name }: Task<Input, Output>,
+    { module, name, takes }: Task<Input, Output>,
     input: Input,
     signal?: AbortSignal,
   ) {
     pool ??= openPool()
     // The function that the task names made it.
-    return (await pool.run(owner, "work", { module, name, input }, signal)) as Output
+    const taken = takes?.(input) ?? []
+    return (await pool.run(owner, "work", { module, name, input, taken }, signal)) as Output
   },
   async close() {
     const closing = pool

@@ -169,7 +169,7 @@ const cancelResponse = endpoint({
   errors: ["not_found", "response_not_running"],
 })
 
-export const listInputItems = endpoint({
+const listInputItems = endpoint({
   ...base,
   ...oneResponse,
   method: "GET",

@@ -1,6 +1,6 @@
 /** Members of an organization and the invitations that bring them in. */
 import { z } from "zod"
-import { anyone, endpointGroup, ownersAdmin } from "../endpoint-group.ts"
+import { anyone, endpointGroup, ownersAdmin, openErrors } from "../endpoint-group.ts"
 import { StartedSession } from "./sessions.ts"
 import {
   Datetime,
@@ -54,8 +54,6 @@ export const InvitationDetails = namedObject("InvitationDetails", {
     .describe("True when the address has a user, who signs in first; false when accepting makes one."),
 })
 export type InvitationDetails = z.infer<typeof InvitationDetails>
-
-const openErrors = ["missing_credentials", "invalid_credentials", "store_unavailable"] as const
 
 const AcceptedInvitation = namedObject("AcceptedInvitation", {
   organization_id: z.string(),

@@ -22,6 +22,13 @@ const RecoveryCodes = z
   })
   .meta({ id: "RecoveryCodes" })
 
+const codeForRecoveryCodes = {
+  body: z.strictObject({ code: Code }),
+  output: RecoveryCodes,
+  secrets: ["recovery_codes"],
+  errors: ["conflict", "rate_limited"],
+} as const
+
 const factor = endpointGroup("/v1/session/second_factor", {
   area: "Sessions",
   read: sessionOnly,
@@ -49,17 +56,11 @@ export const secondFactorTable = {
   }),
   confirmSecondFactor: factor.at("/confirm").post({
     summary: "Switch two-factor sign-in on with a first code; every other session of the user ends",
-    body: z.strictObject({ code: Code }),
-    output: RecoveryCodes,
-    secrets: ["recovery_codes"],
-    errors: ["conflict", "rate_limited"],
+    ...codeForRecoveryCodes,
   }),
   replaceRecoveryCodes: factor.at("/recovery_codes").post({
     summary: "Get new recovery codes; the old ones end",
-    body: z.strictObject({ code: Code }),
-    output: RecoveryCodes,
-    secrets: ["recovery_codes"],
-    errors: ["conflict", "rate_limited"],
+    ...codeForRecoveryCodes,
   }),
   removeSecondFactor: factor.at("/remove").post({
     summary: "Switch two-factor sign-in off",

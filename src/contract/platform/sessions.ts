@@ -1,6 +1,6 @@
 /** Console sessions: signing in, who one is, signing out. */
 import { z } from "zod"
-import { anyone, endpointGroup, sessionOnly, ownersAdmin } from "../endpoint-group.ts"
+import { anyone, endpointGroup, sessionOnly, ownersAdmin, openErrors } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, Person, Text, nameCharactersMax, RoleName } from "./field-schemas.ts"
 import { namedObject } from "../endpoint.ts"
 import { Assertion, PasskeyChallenge } from "./passkeys.ts"
@@ -50,9 +50,6 @@ const SignInOptions = namedObject("SignInOptions", {
     ),
 })
 export type SignInOptions = z.infer<typeof SignInOptions>
-
-/** What anyone may call can still be sent with credentials, which must then be good. */
-const openErrors = ["missing_credentials", "invalid_credentials", "store_unavailable"] as const
 
 /** What a provider sends back with the browser. */
 const CallbackValue = z.string().max(4096).optional()

@@ -39,6 +39,9 @@ export const TeacherReport = z
     weight: share.describe(
       "What such an answer counts beside a person's label: chosen by cross-validation against people's labels alone.",
     ),
+    outdated: z
+      .int()
+      .describe("Answers to other words of the question, from before it was changed: they are left out."),
     judged: z.int().describe("Texts that both a person and the teacher labelled."),
     right: z.int().describe("Of these, those where the teacher agrees with the person."),
     share: share

@@ -51,6 +51,11 @@ export const TeacherLabel = z
       .nullable()
       .describe("As the model states it; null: it is not known."),
     cost_usd: z.string().nullable().describe("What this answer cost; null: it is not known."),
+    asked: z
+      .string()
+      .describe(
+        "A hash of the question as the model was asked it: nothing is learnt from answers to other words.",
+      ),
   })
   .meta({
     id: "QuestionSetTeacherLabel",

@@ -1,11 +1,11 @@
 /** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
 import { z } from "zod"
+import { AnswerValue } from "../decisions.ts"
 import { IdWith, Datetime, UsdText } from "../platform/field-schemas.ts"
 import { DistilResult, TeacherReport, distilLimits } from "./distil.ts"
 import { ExampleInput } from "./examples.ts"
 import { VersionReference, set } from "./sets.ts"
 
-const Value = z.union([z.string(), z.boolean(), z.int()])
 const share = z.number().min(0).max(1)
 const Interval = z
   .object({ value: z.number(), low: z.number(), high: z.number() })
@@ -164,7 +164,7 @@ export type TaughtCascadeReport = z.infer<typeof TaughtCascadeReport>
 
 /** Of one question's comparison. */
 export const shadowPairsMax = 100
-const ShadowVerdict = Value.nullable().describe("As verdicts have it; null: an abstention.")
+const ShadowVerdict = AnswerValue.nullable().describe("As verdicts have it; null: an abstention.")
 
 export const TeachResult = z
   .object({
@@ -197,8 +197,8 @@ const Flip = z
   .object({
     id: z.string().describe("Of the frozen case or the example."),
     question: z.string(),
-    before: Value,
-    after: Value,
+    before: AnswerValue,
+    after: AnswerValue,
     confidence_before: share,
     confidence_after: share,
   })
@@ -243,8 +243,8 @@ export const CheckResult = z
         z.object({
           id: z.string(),
           question: z.string(),
-          expected: Value,
-          verdict: Value,
+          expected: AnswerValue,
+          verdict: AnswerValue,
           confidence: share,
         }),
       )
@@ -275,7 +275,7 @@ export const NextResult = z
             .string()
             .nullable()
             .describe("The kept request, which stands first in the review queue now; null: a given text."),
-          answer: Value.describe("The most probable one as the labels have it so far."),
+          answer: AnswerValue.describe("The most probable one as the labels have it so far."),
           confidence: share,
         }),
       )

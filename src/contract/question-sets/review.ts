@@ -1,5 +1,6 @@
 /** The review queue of a question set: doubtful answers that people label, and what the labels say. */
 import { z } from "zod"
+import { AnswerValue } from "../decisions.ts"
 import { set } from "./sets.ts"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { IdWith, Datetime, Person } from "../platform/field-schemas.ts"
@@ -9,14 +10,12 @@ export const reviewReasons = ["abstained", "low_confidence", "shadow_differs", "
 export type ReviewReason = (typeof reviewReasons)[number]
 
 const decisions = ["label", "not_sure", "skip"] as const
-const Value = z.union([z.string(), z.boolean(), z.int()])
-
 const Review = z
   .object({
     reviewer: Person.nullable().describe("Null for a key of the organization."),
     mine: z.boolean(),
     decision: z.enum(decisions),
-    label: Value.nullable(),
+    label: AnswerValue.nullable(),
     at: Datetime,
   })
   .meta({ id: "Review" })
@@ -30,10 +29,10 @@ export const ReviewItem = z
     kind: z.enum(["predicate", "choice", "score"]),
     instructions: z.string(),
     options: z
-      .array(z.object({ value: Value, description: z.string() }))
+      .array(z.object({ value: AnswerValue, description: z.string() }))
       .describe("The labels that can be given: yes and no, the options, or the levels by index."),
     evidence: z.string(),
-    answer: Value.nullable().describe("What the set answered; null: it abstained."),
+    answer: AnswerValue.nullable().describe("What the set answered; null: it abstained."),
     confidence: z.number().min(0).max(1),
     threshold: z.number().min(0).max(1).nullable(),
     version: z.int().describe("The version that answered."),

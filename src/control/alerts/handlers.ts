@@ -34,10 +34,7 @@ const resources = resource({
   noun: "alert rule",
   idPrefix: "ar",
   table: alertRules,
-  limit: {
-    max: alertLimits.rulesMax,
-    refusal: `Cannot create the rule: there are ${alertLimits.rulesMax} already`,
-  },
+  limit: alertLimits.rulesMax,
   versionOf: ({ version }) => version,
   toView,
   audited: settingsOf,

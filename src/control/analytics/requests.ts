@@ -1,7 +1,7 @@
 /** The request log's endpoints: pages of requests, and one request. */
 import type { Clock } from "../../base/clock.ts"
 import { ticksOfUsd } from "../../base/money.ts"
-import type { Filter } from "../../contract/analytics.ts"
+import type { Dimension, Filter } from "../../contract/analytics.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ContentState, SequenceDetail, SequenceTable, SequencesQuery } from "../../contract/sequences.ts"
@@ -64,7 +64,6 @@ function questionOf(organizationId: string, query: SequencesQuery, nowMs: number
     equals: given({
       api_key_id,
       principal_id,
-      model,
       question_set_id,
       call_source: endpoint,
       result: query.result,
@@ -77,14 +76,14 @@ function questionOf(organizationId: string, query: SequencesQuery, nowMs: number
     cost: { min: ticksOf(query.cost_min), max: ticksOf(query.cost_max) },
     tags: query.tag,
     verdict: query.verdict,
-    filters: [...query.f, ...languageFilter(query)],
+    filters: [...query.f, ...filterBy("model", model), ...filterBy("language", query.language)],
     after: query.cursor === undefined ? undefined : decodeCursor(query.cursor),
     limit: query.limit,
   }
 }
 
-const languageFilter = ({ language: value }: SequencesQuery): Filter[] =>
-  value === undefined ? [] : [{ dimension: "language", value, excluded: false }]
+const filterBy = (dimension: Dimension, value: string | undefined): Filter[] =>
+  value === undefined ? [] : [{ dimension, value, excluded: false }]
 
 function given(values: Record<string, string | undefined>): Record<string, string> {
   return Object.fromEntries(

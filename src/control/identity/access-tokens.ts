@@ -1,6 +1,5 @@
 /** Workload access tokens: issued after an exchange, and valid while their provider is unchanged. */
 import { randomUUID } from "node:crypto"
-import { SignJWT, decodeProtectedHeader, errors, jwtVerify } from "jose"
 import { z } from "zod"
 import type { Clock } from "../../base/clock.ts"
 import { type Permission, type Principal, permissions } from "../../contract/access.ts"
@@ -9,6 +8,7 @@ import { FreshCache } from "../../store/fresh-cache.ts"
 import { type IdentityProvider, findProviderAndOrganization } from "../../store/identity-providers.ts"
 import type { Organization } from "../../store/organizations.ts"
 import type { Database } from "../../store/sql.ts"
+import { jose } from "./jose.ts"
 import { Refusal } from "./refusal.ts"
 import { type SigningKeys, signingAlgorithm } from "./signing-keys.ts"
 import { rateLimitOf } from "../key-limits.ts"
@@ -56,7 +56,7 @@ export function createAccessTokens({ clock, keys, providers, issuer }: AccessTok
       const { provider } = known
       const key = await keys.own()
       const now = Math.floor(clock.nowMs() / 1000)
-      const token = await new SignJWT({
+      const token = await new (jose().SignJWT)({
         org: provider.organizationId,
         rev: Number(provider.policyRevision),
         workload: subject,
@@ -93,10 +93,10 @@ async function readToken(
 ): Promise<z.infer<typeof TokenClaims> | null> {
   if (token.length > tokenCharactersMax) return null
   try {
-    const { kid, typ } = decodeProtectedHeader(token)
+    const { kid, typ } = jose().decodeProtectedHeader(token)
     const key = typ === tokenType && typeof kid === "string" ? await keys.find(kid) : null
     if (!key) return null
-    const { payload } = await jwtVerify(token, key, {
+    const { payload } = await jose().jwtVerify(token, key, {
       algorithms: [signingAlgorithm],
       audience,
       typ: tokenType,
@@ -106,7 +106,7 @@ async function readToken(
     return TokenClaims.safeParse(payload).data ?? null
   } catch (error) {
     // decodeProtectedHeader throws a TypeError for what is not a JWT.
-    if (error instanceof errors.JOSEError || error instanceof TypeError) return null
+    if (error instanceof jose().errors.JOSEError || error instanceof TypeError) return null
     throw error
   }
 }

@@ -1,6 +1,7 @@
 /** The token exchange (RFC 8693): what a workload shows for itself becomes an access token, or a refusal that is on record. */
 import { z } from "zod"
 import type { Clock } from "../../base/clock.ts"
+import { parsedJson, isObject } from "../../base/json.ts"
 import type { Log } from "../../base/log.ts"
 import { type Rate, RateLimiter } from "../../base/rate-limiter.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
@@ -236,15 +237,9 @@ export function parseParameters(bytes: Uint8Array, contentType: string | null): 
 }
 
 function jsonEntries(text: string): [string, string][] {
-  let body: unknown
-  try {
-    body = JSON.parse(text)
-  } catch {
-    // The parser's own words quote the body, which holds a token.
-    throw invalid("the body is not JSON")
-  }
-  if (typeof body !== "object" || body === null || Array.isArray(body))
-    throw invalid("the body is not a JSON object")
+  const body = parsedJson(text)
+  if (body === undefined) throw invalid("the body is not JSON")
+  if (!isObject(body)) throw invalid("the body is not a JSON object")
   return Object.entries(body).flatMap(([name, value]: [string, unknown]) => {
     if (value === null) return []
     if (typeof value !== "string") throw invalid(`${name.slice(0, 64)} is not text`)

@@ -1,7 +1,8 @@
 /** Fetches JSON from an address that a customer chose: HTTPS only, no redirects, no private addresses, bounded in size and time. */
 import type { Readable } from "node:stream"
-import { Agent, request } from "undici"
+import type { Agent } from "undici"
 import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/addresses.ts"
+import { undici } from "../../base/undici.ts"
 import { Refusal } from "./refusal.ts"
 
 const bytesMax = 1024 * 1024
@@ -27,20 +28,22 @@ export function createJsonFetcher({
   ca,
   timeoutMs = timeoutMsDefault,
 }: FetchOptions): JsonFetcher {
-  const agent = new Agent({
-    connections: connectionsMax,
-    keepAliveTimeout: keepAliveMs,
-    connect: {
-      timeout: timeoutMs,
-      ...(ca === undefined ? {} : { ca }),
-      ...(allowPrivate ? {} : { lookup: lookupWhere((one) => !isPrivate(one), privateSentence) }),
-    },
-  })
+  let agent: Agent | undefined
+  const open = (): Agent =>
+    new (undici().Agent)({
+      connections: connectionsMax,
+      keepAliveTimeout: keepAliveMs,
+      connect: {
+        timeout: timeoutMs,
+        ...(ca === undefined ? {} : { ca }),
+        ...(allowPrivate ? {} : { lookup: lookupWhere((one) => !isPrivate(one), privateSentence) }),
+      },
+    })
   return {
     async fetch(address) {
       const url = checkAddress(address, allowPrivate)
       try {
-        return await get(url, agent, AbortSignal.timeout(timeoutMs))
+        return await get(url, (agent ??= open()), AbortSignal.timeout(timeoutMs))
       } catch (error) {
         if (error instanceof Refusal) throw error
         if (error instanceof AddressRefused) throw new Refusal(privateSentence, error)
@@ -51,12 +54,12 @@ export function createJsonFetcher({
         )
       }
     },
-    close: async () => await agent.destroy(),
+    close: async () => await agent?.destroy(),
   }
 }
 
 async function get(url: URL, agent: Agent, signal: AbortSignal): Promise<unknown> {
-  const { statusCode, headers, body } = await request(url, {
+  const { statusCode, headers, body } = await undici().request(url, {
     dispatcher: agent,
     signal,
     headers: { accept: "application/json" },

@@ -1,8 +1,9 @@
 /** The public keys of OIDC issuers: given with the provider, or found by discovery and kept for a while. */
-import { createLocalJWKSet, type JSONWebKeySet, type JWK, type JWTVerifyGetKey } from "jose"
+import type { JSONWebKeySet, JWK, JWTVerifyGetKey } from "jose"
 import type { Clock } from "../../base/clock.ts"
 import { identityLimits } from "../../contract/identity.ts"
 import type { OidcConfig } from "../../store/identity-providers.ts"
+import { jose } from "./jose.ts"
 import type { JsonFetcher } from "./fetch-json.ts"
 import { Refusal } from "./refusal.ts"
 
@@ -107,7 +108,7 @@ function keySetOf(jwks: unknown): KeySet {
   const usable = keys.filter(isPublicKey)
   const kids = new Set(usable.map(({ kid }) => kid))
   const set: JSONWebKeySet = { keys: usable }
-  return { size: usable.length, has: (kid) => kids.has(kid), getKey: createLocalJWKSet(set) }
+  return { size: usable.length, has: (kid) => kids.has(kid), getKey: jose().createLocalJWKSet(set) }
 }
 
 export function isPublicKey(key: unknown): key is JWK {

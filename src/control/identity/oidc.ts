@@ -1,6 +1,7 @@
 /** Checks a JWT of an OIDC issuer against one provider. */
-import { type JWTPayload, decodeProtectedHeader, errors, jwtVerify } from "jose"
+import type { JWTPayload, JWTVerifyGetKey } from "jose"
 import type { OidcConfig } from "../../store/identity-providers.ts"
+import { jose } from "./jose.ts"
 import type { KeySets } from "./key-sets.ts"
 import { type Assertion, Refusal } from "./refusal.ts"
 
@@ -47,7 +48,7 @@ export async function verifyOidcToken(
 
 function readKeyId(token: string): string | null {
   try {
-    const { kid, alg } = decodeProtectedHeader(token)
+    const { kid, alg } = jose().decodeProtectedHeader(token)
     // Before the issuer is asked for its keys.
     if (!algorithms.includes(alg ?? "")) throw new Refusal("the token's algorithm is not accepted")
     return typeof kid === "string" ? kid : null
@@ -59,11 +60,11 @@ function readKeyId(token: string): string | null {
 
 async function verify(
   token: string,
-  getKey: Parameters<typeof jwtVerify>[1],
+  getKey: JWTVerifyGetKey,
   { config, nowMs }: { readonly config: OidcConfig; readonly nowMs: number },
 ): Promise<JWTPayload> {
   try {
-    const { payload } = await jwtVerify(token, getKey, {
+    const { payload } = await jose().jwtVerify(token, getKey, {
       algorithms,
       issuer: config.issuer_uri,
       audience: [...config.allowed_audiences],
@@ -78,6 +79,7 @@ async function verify(
 }
 
 function reasonOf(error: unknown): string {
+  const { errors } = jose()
   if (error instanceof errors.JWTExpired) return "the token has expired"
   if (error instanceof errors.JWTClaimValidationFailed)
     return claimReasons[error.claim] ?? "a claim is invalid"

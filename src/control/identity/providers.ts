@@ -34,10 +34,7 @@ export const providers = resource({
   noun: "workload identity provider",
   idPrefix: "wi",
   table: identityProviders,
-  limit: {
-    max: identityLimits.providersPerOrganization,
-    refusal: `Cannot add a provider: the organization has ${identityLimits.providersPerOrganization}, the most there can be; delete one`,
-  },
+  limit: identityLimits.providersPerOrganization,
   versionOf: ({ policyRevision }) => policyRevision,
   toView,
   audited: toView,

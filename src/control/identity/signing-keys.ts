@@ -1,5 +1,5 @@
 /** The keys that workload tokens are signed with: each process makes its own, keeps the private half in memory, and publishes the public half. */
-import { type CryptoKey, type JWK, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK } from "jose"
+import type { CryptoKey, JWK } from "jose"
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Change } from "../../store/changes.ts"
@@ -10,6 +10,7 @@ import {
   listSigningKeys,
 } from "../../store/identity-providers.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import { jose } from "./jose.ts"
 
 export const signingAlgorithm = "EdDSA"
 
@@ -102,6 +103,7 @@ export function createSigningKeys(database: Database, clock: Clock): SigningKeys
 }
 
 async function makeKey(database: Database, nowMs: number): Promise<OwnKey> {
+  const { calculateJwkThumbprint, exportJWK, generateKeyPair } = jose()
   const { publicKey, privateKey } = await generateKeyPair(signingAlgorithm)
   const jwk = await exportJWK(publicKey)
   const id = await calculateJwkThumbprint(jwk)
@@ -116,7 +118,7 @@ async function makeKey(database: Database, nowMs: number): Promise<OwnKey> {
 }
 
 async function importPublic({ publicJwk }: SigningKey): Promise<CryptoKey> {
-  const key = await importJWK(publicJwk as JWK, signingAlgorithm)
+  const key = await jose().importJWK(publicJwk, signingAlgorithm)
   if (key instanceof Uint8Array) throw new Error("Cannot use a signing key: it is symmetric")
   return key
 }

@@ -1,12 +1,12 @@
 /** What a provider must fulfil to be saved, beyond its shape: addresses, keys, certificates, and expressions that compile. */
 import type { X509Certificate } from "node:crypto"
-import { importJWK } from "jose"
 import { Fault } from "../../contract/errors.ts"
 import { identityLimits } from "../../contract/identity.ts"
 import type { IdentityProvider, OidcConfig, X509Config } from "../../store/identity-providers.ts"
 import type { CelPool } from "./cel-pool.ts"
 import type { PolicyText } from "./policy-text.ts"
 import { findWeakness, isSelfSigned, readCertificates } from "./certificates.ts"
+import { jose } from "./jose.ts"
 import { isPublicKey } from "./key-sets.ts"
 
 interface Flaw {
@@ -106,7 +106,7 @@ async function findKeyFlaw(key: unknown): Promise<string | null> {
   const algorithm = algorithmOfKey[key.crv ?? key.kty ?? ""]
   if (algorithm === undefined) return "has a type or curve that is not supported"
   try {
-    await importJWK(key, algorithm)
+    await jose().importJWK(key, algorithm)
   } catch {
     return "cannot be read"
   }

@@ -1,9 +1,14 @@
 /** A question set as a YAML file. */
-import { type Document, isScalar, parseDocument, stringify, visit } from "yaml"
+import { createRequire } from "node:module"
+import type * as Yaml from "yaml"
+import { later } from "../../base/later.ts"
 import { task } from "../../base/peer/threads.ts"
 import { check, problemsMax } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type QuestionSetContent, QuestionSetFile } from "../../contract/question-sets/content.ts"
+
+/** Loaded for the first file. */
+const yaml = later((): typeof Yaml => createRequire(import.meta.url)("yaml"))
 
 const schemaComment = "# yaml-language-server: $schema="
 
@@ -32,15 +37,15 @@ export function writeFile(
       }),
     ),
   }
-  return `${schemaComment}${schemaUrl}\n${stringify(file, { lineWidth: 100 })}`
+  return `${schemaComment}${schemaUrl}\n${yaml().stringify(file, { lineWidth: 100 })}`
 }
 
 /** Takes seconds for the largest file, so it is run in a thread. Throws Fault `invalid_body`. */
 export const readFileTask = task(import.meta.url, readFile)
 
-export function readFile(yaml: string): QuestionSetFile {
-  const found = parsed(yaml)
-  const checked = check(QuestionSetFile, found, yaml.length)
+export function readFile(text: string): QuestionSetFile {
+  const found = parsed(text)
+  const checked = check(QuestionSetFile, found, text.length)
   if (checked.success) return checked.data
   const details = checked.error.issues
     .slice(0, problemsMax)
@@ -51,10 +56,10 @@ export function readFile(yaml: string): QuestionSetFile {
   })
 }
 
-function parsed(yaml: string): unknown {
+function parsed(text: string): unknown {
   try {
     // The package compares every key with every other: minutes for a file of small keys.
-    const document = parseDocument(yaml, { strict: true, uniqueKeys: false })
+    const document = yaml().parseDocument(text, { strict: true, uniqueKeys: false })
     if (document.errors[0]) throw document.errors[0]
     refuseRepeatedKeys(document)
     // Aliases would let a small file stand for a huge one.
@@ -64,7 +69,8 @@ function parsed(yaml: string): unknown {
   }
 }
 
-function refuseRepeatedKeys(document: Document.Parsed): void {
+function refuseRepeatedKeys(document: Yaml.Document.Parsed): void {
+  const { isScalar, visit } = yaml()
   visit(document, {
     Map(_, { items }) {
       const seen = new Set<unknown>()

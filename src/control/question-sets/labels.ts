@@ -1,4 +1,5 @@
 /** Labels of examples, checked against the questions of a set and written in one form. */
+import { Fault } from "../../contract/errors.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import type { Label } from "../../contract/question-sets/examples.ts"
 import type { Labels } from "../../store/question-sets/examples.ts"
@@ -61,3 +62,17 @@ const yesNo = new Map<unknown, boolean>([
   ["0", false],
   [0, false],
 ])
+
+export function readOrRefuse(
+  labels: Readonly<Record<string, unknown>>,
+  questions: readonly SetQuestion[],
+): Labels {
+  try {
+    return readLabels(labels, questions)
+  } catch (error) {
+    if (!(error instanceof BadLabel)) throw error
+    throw new Fault("invalid_body", `Cannot use the labels: ${error.message}`, {
+      details: [{ path: "labels", message: error.message }],
+    })
+  }
+}

@@ -1,5 +1,6 @@
 /** Reads uploaded rows in a thread, because large files take seconds: CSV or JSON lines. */
 import { parse } from "csv-parse/sync"
+import { parsedJson, isObject } from "../../base/json.ts"
 import { task, threads } from "../../base/peer/threads.ts"
 import { csvOptions, decodeTable } from "../../base/table-text.ts"
 import { check } from "../../contract/check.ts"
@@ -100,22 +101,11 @@ function parseLines(text: string): Fields[] {
     const written = text.slice(start, end).trim()
     start = end + 1
     if (written === "") continue
-    const row = parseJson(written)
+    const row = parsedJson(written)
     if (!isObject(row)) throw bad(`line ${line} is not a JSON object`)
     if (rows.push(row) > rowsMax) throw tooMany()
   }
   return rows
-}
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-function parseJson(line: string): unknown {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
 }
 
 const bad = (why: string): Fault => new Fault("invalid_body", `Cannot read the file: ${why}`)

@@ -48,10 +48,7 @@ const resources = resource({
   noun: "webhook",
   idPrefix: "wh",
   table: webhooks,
-  limit: {
-    max: alertLimits.webhooksMax,
-    refusal: `Cannot create the webhook: there are ${alertLimits.webhooksMax} already`,
-  },
+  limit: alertLimits.webhooksMax,
   versionOf: ({ version }) => version,
   toView,
   audited: settingsOf,

@@ -1,7 +1,9 @@
 /** Sends one event to one receiver: bounded in time, no redirects, and only to addresses that may be reached. */
 import { createHmac } from "node:crypto"
-import { Agent, request } from "undici"
+import type { Agent } from "undici"
 import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/addresses.ts"
+import { later } from "../../base/later.ts"
+import { undici } from "../../base/undici.ts"
 
 /** A receiver that needs longer should answer first and work afterwards. */
 const timeoutMsDefault = 10_000
@@ -30,16 +32,23 @@ export function createWebhookSender({
   allowPrivate,
   timeoutMs = timeoutMsDefault,
 }: SenderSettings): WebhookSender {
+  const agents: Agent[] = []
   // Without keep-alive: each attempt resolves the name, checks the addresses and connects to one of them.
-  const open = (lookup: ReturnType<typeof lookupWhere> | null): Agent =>
-    new Agent({ pipelining: 0, connect: { timeout: timeoutMs, ...(lookup ? { lookup } : {}) } })
-  const secure = open(allowPrivate ? null : lookupWhere((address) => !isPrivate(address), privateRefusal))
-  const plain = open(lookupWhere(isPrivate, "HTTP is for private addresses only"))
+  const open = (lookup: ReturnType<typeof lookupWhere> | null): Agent => {
+    const { Agent } = undici()
+    const agent = new Agent({ pipelining: 0, connect: { timeout: timeoutMs, ...(lookup ? { lookup } : {}) } })
+    agents.push(agent)
+    return agent
+  }
+  const secure = later(() =>
+    open(allowPrivate ? null : lookupWhere((address) => !isPrivate(address), privateRefusal)),
+  )
+  const plain = later(() => open(lookupWhere(isPrivate, "HTTP is for private addresses only")))
   return {
     async send(url, body, headers, stop) {
       const refusal = urlRefusal(url, allowPrivate)
       if (refusal !== null) return { status: null, error: refusal }
-      const dispatcher = url.startsWith("http:") ? plain : secure
+      const dispatcher = url.startsWith("http:") ? plain() : secure()
       const timeout = AbortSignal.timeout(timeoutMs)
       try {
         const status = await post(url, body, {
@@ -54,7 +63,7 @@ export function createWebhookSender({
         return { status: null, error: isLate ? `no answer within ${timeoutMs} ms` : reasonOf(error) }
       }
     },
-    close: async () => void (await Promise.all([secure.destroy(), plain.destroy()])),
+    close: async () => void (await Promise.all(agents.map(async (agent) => await agent.destroy()))),
   }
 }
 
@@ -67,7 +76,7 @@ async function post(
     signal,
   }: { headers: Readonly<Record<string, string>>; dispatcher: Agent; signal: AbortSignal },
 ): Promise<number> {
-  const { statusCode, body } = await request(url, {
+  const { statusCode, body } = await undici().request(url, {
     method: "POST",
     body: text,
     headers: { "content-type": "application/json", "user-agent": "Umpire", ...headers },

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { onnxField, onnxProperty } from "../../../test/onnx-metadata.ts"
-import { factsOf } from "./model-file.ts"
+import { factsOf, readEncoder, readEncoderAbout } from "./model-file.ts"
 import { checkWeights, readEncoderFile } from "./read-model-file.ts"
 
 const description = {
@@ -57,6 +57,24 @@ test("a file tells what it is and its vocabulary without being loaded", async ()
     quantization: "INT8",
   })
   expect(file.vocabulary).toEqual(["[UNK]", "[CLS]", "[SEP]", "a"])
+})
+
+test("what a file says about itself is read without its tokens, and is the same", async () => {
+  const bytes = whole()
+  let bytesRead = 0
+  const source = {
+    name: "model.onnx",
+    size: bytes.length,
+    read: (start: number, length: number) => {
+      bytesRead += length
+      return bytes.subarray(start, start + length)
+    },
+  }
+  const { description: described, version: digest } = await readEncoder(source)
+  const withTokens = bytesRead
+  bytesRead = 0
+  expect(await readEncoderAbout(source)).toEqual({ description: described, version: digest })
+  expect(withTokens - bytesRead).toBe("[UNK]\n[CLS]\n[SEP]\na".length)
 })
 
 test.each([

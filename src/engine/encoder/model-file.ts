@@ -1,6 +1,7 @@
 /** Reads what an encoder's ONNX file says about itself, without loading its weights. */
 import { z } from "zod"
 import { sha256 } from "../../base/hash.ts"
+import { parsedJson } from "../../base/json.ts"
 import type { ModelFacts } from "../engine.ts"
 import { BYTES, type Field, HEAD_BYTES, parseHead } from "./onnx-fields.ts"
 
@@ -60,18 +61,22 @@ const Description = z.object({
 })
 export type EncoderDescription = z.infer<typeof Description>
 
-export interface EncoderFile {
+/** What a file says about itself, without its tokens. */
+export interface EncoderAbout {
   readonly description: EncoderDescription
-  /** In the order of the ids. */
-  readonly vocabulary: readonly string[]
-  /** Of a Unigram vocabulary: the logarithm of each piece's probability. */
-  readonly scores: Float32Array | undefined
   /** Every training run writes a description of its own: its temperatures alone differ in their last digits. */
   readonly version: string
 }
 
+export interface EncoderFile extends EncoderAbout {
+  /** In the order of the ids. */
+  readonly vocabulary: readonly string[]
+  /** Of a Unigram vocabulary: the logarithm of each piece's probability. */
+  readonly scores: Float32Array | undefined
+}
+
 /** An ONNX file, wherever it lies. */
-interface ModelSource {
+export interface ModelSource {
   /** For sentences about it. */
   readonly name: string
   readonly size: number
@@ -81,27 +86,37 @@ interface ModelSource {
 
 /** Throws Error with a clear sentence for a file that is truncated, not ONNX, or not an encoder of ours. */
 export async function readEncoder(source: ModelSource): Promise<EncoderFile> {
-  const { name } = source
-  const properties = await readProperties(source)
-  const text = properties.get(DESCRIPTION_KEY)
-  const vocabulary = properties.get(VOCABULARY_KEY)
-  if (text === undefined || vocabulary === undefined)
-    throw new Error(`${name} is an ONNX file but not one of an Umpire encoder`)
-  const { success, data: description } = Description.safeParse(parseJson(text))
-  if (!success) throw new Error(`${name} describes itself in a form that this version does not know`)
-  const digest = (await sha256(encoder.encode(JSON.stringify(description)))).slice(0, VERSION_DIGITS)
-  const version = `${description.name}/${description.quantization}/${digest}`
-  const scores = description.tokenizer === "unigram" ? floatsFrom(properties.get(SCORES_KEY)) : undefined
-  return { description, vocabulary: vocabulary.split("\n"), scores, version }
+  const properties = await findProperties(source)
+  const about = await readAbout(source, properties)
+  const vocabulary = await readText(source, properties.get(VOCABULARY_KEY))
+  const isUnigram = about.description.tokenizer === "unigram"
+  const scores = isUnigram ? floatsFrom(await readText(source, properties.get(SCORES_KEY))) : undefined
+  return { ...about, vocabulary: vocabulary.split("\n"), scores }
 }
 
-export function factsOf({ description }: EncoderFile): ModelFacts {
+/** The same without the tokens, which take 200 ms where they are of many languages. */
+export async function readEncoderAbout(source: ModelSource): Promise<EncoderAbout> {
+  return await readAbout(source, await findProperties(source))
+}
+
+async function readAbout(source: ModelSource, properties: Properties): Promise<EncoderAbout> {
+  const { name } = source
+  if (!properties.has(DESCRIPTION_KEY) || !properties.has(VOCABULARY_KEY))
+    throw new Error(`${name} is an ONNX file but not one of an Umpire encoder`)
+  const text = await readText(source, properties.get(DESCRIPTION_KEY))
+  const { success, data: description } = Description.safeParse(parsedJson(text))
+  if (!success) throw new Error(`${name} describes itself in a form that this version does not know`)
+  const digest = (await sha256(encoder.encode(JSON.stringify(description)))).slice(0, VERSION_DIGITS)
+  return { description, version: `${description.name}/${description.quantization}/${digest}` }
+}
+
+export function factsOf({ description }: EncoderAbout): ModelFacts {
   const { name, contextTokensMax, parameterCount, quantization } = description
   return { name, contextTokensMax, parameterCount, quantization }
 }
 
 /** None where the text is no base64. */
-function floatsFrom(base64 = ""): Float32Array {
+function floatsFrom(base64: string): Float32Array {
   const bytes = parseBase64(base64)
   const view = new DataView(bytes.buffer)
   const scores = new Float32Array(Math.floor(bytes.length / FLOAT_BYTES))
@@ -117,48 +132,53 @@ const parseBase64 = (base64: string): Uint8Array<ArrayBuffer> => {
   }
 }
 
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
+/** Where the values of the metadata stand, by their keys. */
+type Properties = ReadonlyMap<string, Span>
+type Span = Pick<Field, "start" | "end">
 
-/** Walks the top-level fields; the graph with all weights is one of them and is stepped over. */
-async function readProperties(source: ModelSource): Promise<Map<string, string>> {
+/** Walks the top-level fields; the graph with all weights is one of them and is stepped over, as values are. */
+async function findProperties(source: ModelSource): Promise<Properties> {
   const { name, size } = source
-  const properties = new Map<string, string>()
+  const properties = new Map<string, Span>()
   let sawGraph = false
-  let at = 0
-  for (let count = 0; at < size; count++) {
-    const head = count < FIELDS_MAX ? parseHead(await source.read(at, HEAD_BYTES)) : null
-    if (head === null) throw notOnnx(name)
-    const field = { ...head, start: at + head.start, end: at + head.end }
+  for await (const field of fieldsIn(source, { start: 0, end: size })) {
     if (field.end > size) throw new Error(`${name} is truncated: it has ${size} bytes and needs ${field.end}`)
     if (field.number === GRAPH_FIELD) sawGraph = true
     if (field.number === METADATA_FIELD && field.wireType === BYTES) {
-      const [key, value] = await readEntry(source, field)
+      const { key, value } = await readEntry(source, field)
       properties.set(key, value)
     }
-    at = field.end
   }
   if (!sawGraph) throw notOnnx(name)
   return properties
 }
 
-async function readEntry(source: ModelSource, { start, end }: Field): Promise<[string, string]> {
-  if (end - start > METADATA_BYTES_MAX) throw notOnnx(source.name)
-  const bytes = await source.read(start, end - start)
-  const texts = ["", ""]
-  for (let at = 0; at < bytes.length;) {
-    const field = parseHead(bytes, at)
-    if (field === null || field.end > bytes.length) throw notOnnx(source.name)
-    if (field.number === 1 || field.number === 2)
-      texts[field.number - 1] = decoder.decode(bytes.subarray(field.start, field.end))
+async function readEntry(source: ModelSource, entry: Span): Promise<{ key: string; value: Span }> {
+  if (entry.end - entry.start > METADATA_BYTES_MAX) throw notOnnx(source.name)
+  const none = { start: entry.end, end: entry.end }
+  let key: Span = none
+  let value: Span = none
+  for await (const field of fieldsIn(source, entry)) {
+    if (field.end > entry.end) throw notOnnx(source.name)
+    if (field.number === 1) key = field
+    if (field.number === 2) value = field
+  }
+  return { key: await readText(source, key), value }
+}
+
+async function* fieldsIn(source: ModelSource, { start, end }: Span): AsyncGenerator<Field> {
+  for (let at = start, count = 0; at < end; count++) {
+    const head = count < FIELDS_MAX ? parseHead(await source.read(at, Math.min(HEAD_BYTES, end - at))) : null
+    if (head === null) throw notOnnx(source.name)
+    const field = { ...head, start: at + head.start, end: at + head.end }
+    yield field
     at = field.end
   }
-  return [texts[0] ?? "", texts[1] ?? ""]
+}
+
+/** Empty where there is none. */
+async function readText(source: ModelSource, span: Span | undefined): Promise<string> {
+  return span ? decoder.decode(await source.read(span.start, span.end - span.start)) : ""
 }
 
 const notOnnx = (name: string): Error => new Error(`${name} is not an ONNX file`)

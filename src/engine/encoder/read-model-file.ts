@@ -4,10 +4,26 @@ import { createReadStream } from "node:fs"
 import { open, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
-import { type EncoderDescription, type EncoderFile, readEncoder } from "./model-file.ts"
+import {
+  type EncoderAbout,
+  type EncoderDescription,
+  type EncoderFile,
+  type ModelSource,
+  readEncoder,
+  readEncoderAbout,
+} from "./model-file.ts"
 
 /** Throws Error with a clear sentence for a file that cannot be used, or whose weights are absent or of another length. */
-export async function readEncoderFile(path: string): Promise<EncoderFile> {
+export const readEncoderFile = async (path: string): Promise<EncoderFile> => await readFrom(path, readEncoder)
+
+/** The same without its tokens, for what lists models. */
+export const readEncoderFileAbout = async (path: string): Promise<EncoderAbout> =>
+  await readFrom(path, readEncoderAbout)
+
+async function readFrom<Read extends EncoderAbout>(
+  path: string,
+  reader: (source: ModelSource) => Promise<Read>,
+): Promise<Read> {
   const file = await open(path).catch((cause: unknown) => {
     throw new Error(`${path} cannot be opened`, { cause })
   })
@@ -17,7 +33,7 @@ export async function readEncoderFile(path: string): Promise<EncoderFile> {
       const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, start)
       return buffer.subarray(0, bytesRead)
     }
-    const encoder = await readEncoder({ name: path, size, read })
+    const encoder = await reader({ name: path, size, read })
     const { weightsFile } = encoder.description
     if (weightsFile) await checkLength(path, weightsFile)
     return encoder

@@ -1,6 +1,7 @@
 /** Writes a conversation as the model's own chat template has it, with nothing in it taken for a special token. */
 import { randomBytes } from "node:crypto"
 import { Template } from "@huggingface/jinja"
+import { jsonOrText } from "../../base/json.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Family } from "./families.ts"
 import type { ChatMessage, FunctionTool, GenerateWork, JsonObject } from "../engine.ts"
@@ -58,7 +59,7 @@ function toTemplate(message: ChatMessage): TemplateMessage {
           tool_calls: toolCalls.map((call) => ({
             id: call.id,
             type: "function",
-            function: { name: call.name, arguments: parsedOrText(call.arguments) },
+            function: { name: call.name, arguments: jsonOrText(call.arguments) },
           })),
         }),
   }
@@ -167,14 +168,6 @@ function mergedTurns(messages: readonly TemplateMessage[]): TemplateMessage[] {
 
 function plainText(messages: readonly TemplateMessage[]): string {
   return `${messages.map(({ role, content }) => `${role}: ${String(content)}`).join("\n\n")}\n\nassistant:`
-}
-
-function parsedOrText(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return json
-  }
 }
 
 /** Covers the texts of special tokens while the template runs, so that a message cannot end its turn. */

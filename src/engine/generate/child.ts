@@ -5,10 +5,16 @@ import { type EngineService, type ModelEngines, engineHandlers } from "../engine
 import type { EngineStats, ModelFacts } from "../engine.ts"
 import { openEmbedder } from "./embedding-model.ts"
 import type { GenerationOptions } from "./local-model.ts"
+import type { PromptLimits } from "./prompt-length.ts"
+
+interface LoadedModel {
+  readonly facts: ModelFacts
+  readonly limits: PromptLimits
+}
 
 export interface GeneratorService extends EngineService {
   /** Null of a model that embeds. */
-  open: { input: GenerationOptions; output: ModelFacts | null }
+  open: { input: GenerationOptions; output: LoadedModel | null }
 }
 
 let engines: ModelEngines = {}
@@ -30,7 +36,7 @@ servePeer<GeneratorService>(
   { status: () => stats() },
 )
 
-async function open(options: GenerationOptions): Promise<ModelFacts | null> {
+async function open(options: GenerationOptions): Promise<LoadedModel | null> {
   if (options.kind === "embedding") {
     engines = { embedder: await openEmbedder(options) }
     return null
@@ -40,5 +46,6 @@ async function open(options: GenerationOptions): Promise<ModelFacts | null> {
   const model = await openLanguageModel(options)
   engines = model.engines
   stats = () => model.stats()
-  return model.facts
+  const { facts, limits } = model
+  return { facts, limits }
 }

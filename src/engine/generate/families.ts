@@ -1,4 +1,5 @@
 /** How families of models mark their reasoning and their function calls in text, as data. */
+import { jsonOrText, parsedJson } from "../../base/json.ts"
 
 export interface CallFormat {
   /** Where a call begins. */
@@ -67,7 +68,7 @@ const escapedCall = (open: string, close: string, quote: string): CallFormat => 
         index % 2 === 1 ? JSON.stringify(piece) : piece.replaceAll(/([\w.-]+)\s*:/g, '"$1":'),
       )
       .join("")
-    return isJson(`{${json}}`) ? { name, arguments: `{${json}}` } : null
+    return parsedJson(`{${json}}`) !== undefined ? { name, arguments: `{${json}}` } : null
   },
   written: [`${open}call:`, "", close],
 })
@@ -210,16 +211,3 @@ const innerMarks = [
   "<|call|>",
   "<|return|>",
 ]
-
-function jsonOrText(value: string): unknown {
-  return isJson(value) ? JSON.parse(value) : value
-}
-
-function isJson(value: string): boolean {
-  try {
-    JSON.parse(value)
-    return true
-  } catch {
-    return false
-  }
-}

@@ -1,10 +1,10 @@
 /** Writes a conversation as the tokens of a prompt that fits the context, without its oldest messages where the caller allows that. */
 import type { Token } from "node-llama-cpp"
-import { Fault } from "../../contract/errors.ts"
 import type { GenerateWork } from "../engine.ts"
 import { writePrompt } from "./chat-prompt.ts"
 import type { Constraint } from "./constraint.ts"
 import type { LocalModel } from "./local-model.ts"
+import { charactersMax, charactersOf, tooLong } from "./prompt-length.ts"
 
 interface FittingPrompt {
   readonly tokens: readonly Token[]
@@ -32,8 +32,8 @@ export function fittingPrompt(
     return roomTokens >= outputTokensMin ? { tokens, startsReasoning, roomTokens } : tokens.length
   }
   const cuts = work.truncate ? cutsOf(work.messages) : [work.messages]
-  const charactersMax = model.contextTokensMax * model.tokenCharactersMax - charactersOf(work.tools)
-  const first = cuts.findIndex((messages) => charactersOf(messages) <= charactersMax)
+  const most = charactersMax(model, work)
+  const first = cuts.findIndex((messages) => charactersOf(messages) <= most)
   if (first < 0) throw tooLong(model, `more than ${model.contextTokensMax}`)
   const whole = fit(cuts[first] ?? [])
   if (typeof whole !== "number") return whole
@@ -50,20 +50,6 @@ export function fittingPrompt(
   }
   if (best) return best
   throw tooLong(model, String(whole))
-}
-
-const tooLong = ({ contextTokensMax }: LocalModel, tokens: string): Fault =>
-  new Fault(
-    "context_length_exceeded",
-    `Cannot run the request: its prompt has ${tokens} tokens; the model's context is ${contextTokensMax} tokens`,
-    { param: "messages" },
-  )
-
-/** At least so many are in the prompt. */
-function charactersOf(value: unknown): number {
-  if (typeof value === "string") return value.length
-  if (typeof value !== "object" || value === null) return 0
-  return Object.values(value).reduce<number>((sum, one) => sum + charactersOf(one), 0)
 }
 
 /** The conversation, and what is left of it as its oldest messages go, one after the other. */

@@ -4,10 +4,12 @@ import type { ModelEngines } from "../engine-service.ts"
 import type { EngineStats, GenerateEngine, ModelFacts } from "../engine.ts"
 import { Generation, prepareGeneration } from "./generation.ts"
 import { type GenerationOptions, LocalModel } from "./local-model.ts"
+import type { PromptLimits } from "./prompt-length.ts"
 import { Scoring } from "./scoring.ts"
 
 interface LanguageModel {
   readonly facts: ModelFacts
+  readonly limits: PromptLimits
   readonly engines: ModelEngines
   /** Of its decisions. */
   stats(): EngineStats | undefined
@@ -15,9 +17,11 @@ interface LanguageModel {
 
 export async function openLanguageModel(options: GenerationOptions): Promise<LanguageModel> {
   const model = await LocalModel.open(options)
+  const { facts, contextTokensMax, tokenCharactersMax } = model
   let scoring: Scoring | undefined
   return {
-    facts: model.facts,
+    facts,
+    limits: { contextTokensMax, tokenCharactersMax },
     engines: {
       generator: generatorOf(model),
       // Not every model that writes can also answer with one token, which is said when it is first asked.

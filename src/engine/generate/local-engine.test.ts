@@ -200,6 +200,22 @@ test("a request too long for the context is refused with both lengths", async ()
   })
 })
 
+test("a chat that cannot fit by its characters alone is refused while the process of its model stands still", async () => {
+  const engine = await start()
+  const pid = pidOf(engine)
+  process.kill(pid, "SIGSTOP")
+  try {
+    const messages = [{ role: "user" as const, content: "word ".repeat(10_000_000) }]
+    const call = { admit: async () => 1, signal: never, onUsage: () => undefined }
+    await expect(engine.generate({ ...chat, messages }, call).next()).rejects.toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringMatching(/more than \d+ tokens/),
+    })
+  } finally {
+    process.kill(pid, "SIGCONT")
+  }
+})
+
 test("a decision and a chat of one model are of one process", async () => {
   const engine = await start()
   const before = await score(engine)

@@ -6,6 +6,7 @@ import { type EngineClient, cannotStart, engineClient, retryOnce } from "../engi
 import type { GeneratorService } from "./child.ts"
 import type { EmbedEngine, EngineStats, GenerateEngine, ModelFacts, ScoreEngine } from "../engine.ts"
 import type { GenerationOptions } from "./local-model.ts"
+import { refuseTooLong } from "./prompt-length.ts"
 
 /** Without an answered ping for this long the process is killed; large prompts and grammars are prepared in one go. */
 const silenceMsMaxDefault = 60_000
@@ -57,7 +58,7 @@ export class LocalEngine implements ScoreEngine, GenerateEngine, EmbedEngine {
 
   async facts(): Promise<ModelFacts> {
     await this.load()
-    if (this.#peer.opened) return this.#peer.opened
+    if (this.#peer.opened) return this.#peer.opened.facts
     throw new Fault("inference_failed", "Cannot decide with the model: it embeds")
   }
 
@@ -74,6 +75,8 @@ export class LocalEngine implements ScoreEngine, GenerateEngine, EmbedEngine {
   async *generate(
     ...[work, call]: Parameters<GenerateEngine["generate"]>
   ): ReturnType<GenerateEngine["generate"]> {
+    // Before it is copied to the process, which serves every organization.
+    if (this.#peer.opened) refuseTooLong(this.#peer.opened.limits, work)
     const admit: typeof call.admit = async (sizes) => {
       this.#isLoaded = true
       return await call.admit(sizes)

@@ -5,13 +5,14 @@
  * Options are asked in an order of their own, not the request's, so that answers do not depend on it. The texts are JSON in the
  * user's message: what looks like a special token of a chat template is written as an escape, and nothing in them ends the string.
  */
+import { objectOf } from "../../base/json.ts"
 import { mapConcurrent } from "../../base/lists.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type ScoreEngine, type ScoreSize, type ScoreWork, UnusableAnswer } from "../engine.ts"
 import { escapeSpecialTokens } from "../prompt.ts"
 import type { AnswerForm, ChatQuestion, ChatReply, ChatUsage } from "./chat-wires.ts"
 import type { Dialect } from "./dialects.ts"
-import { type HttpClient, type Json, garbage, objectOf } from "./http-client.ts"
+import { type HttpClient, type Json, garbage } from "./http-client.ts"
 import { type AskedQuestion, describedOption, marginsOf, questionsOf } from "./questions.ts"
 import type { RemoteModel } from "./remote-generator.ts"
 

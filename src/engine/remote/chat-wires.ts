@@ -1,6 +1,7 @@
 /** One whole answer of a chat model about evidence, as OpenAI's and Anthropic's protocols ask for it. */
+import { isObject, objectOf } from "../../base/json.ts"
 import type { TokenLogprob } from "../engine.ts"
-import { type Json, garbage, isJsonObject, objectOf } from "./http-client.ts"
+import { type Json, garbage, given } from "./http-client.ts"
 
 /** What the answer is: a first token with its alternatives, JSON of a schema, or plain text. */
 export type AnswerForm =
@@ -58,7 +59,6 @@ interface ChatOptions {
 
 const AGAIN = "That was not in the form that was asked for. Answer again, in exactly that form."
 
-const given = (field: string, value: unknown): Json => (value === null ? {} : { [field]: value })
 const count = (value: unknown): number =>
   typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : 0
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
@@ -89,13 +89,13 @@ export const chatCompletions: ChatWire = {
   read(answer) {
     const { choices, usage } = objectOf(answer)
     const [choice] = listOf(choices)
-    if (!isJsonObject(choice) || !isJsonObject(usage)) throw garbage("it has no message, or no usage")
+    if (!isObject(choice) || !isObject(usage)) throw garbage("it has no message, or no usage")
     const { content } = objectOf(choice["message"])
     const [first] = listOf(objectOf(choice["logprobs"])["content"])
     return {
       text: typeof content === "string" ? content : "",
       top: listOf(objectOf(first)["top_logprobs"])
-        .filter(isJsonObject)
+        .filter(isObject)
         .flatMap(({ token, logprob }) =>
           typeof token === "string" && typeof logprob === "number" ? [{ token, logprob }] : [],
         ),
@@ -164,8 +164,8 @@ export const anthropicMessages: ChatWire = {
   }),
   read(answer) {
     const { content, usage, stop_reason } = objectOf(answer)
-    if (!Array.isArray(content) || !isJsonObject(usage)) throw garbage("it has no content, or no usage")
-    const parts = content.filter(isJsonObject)
+    if (!Array.isArray(content) || !isObject(usage)) throw garbage("it has no content, or no usage")
+    const parts = content.filter(isObject)
     const call = parts.find(({ type, name }) => type === "tool_use" && name === TOOL.name)
     const cached = count(usage["cache_read_input_tokens"])
     return {
@@ -186,7 +186,7 @@ export const anthropicMessages: ChatWire = {
 /** As the schemas of other providers have them. One that is answered twice is not answered. */
 function byQuestion(answers: readonly unknown[]): Json {
   const named = answers
-    .filter(isJsonObject)
+    .filter(isObject)
     .flatMap(({ question, ...answer }) => (typeof question === "string" ? [[question, answer] as const] : []))
   return new Set(named.map(([name]) => name)).size === answers.length ? Object.fromEntries(named) : {}
 }

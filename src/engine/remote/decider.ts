@@ -1,9 +1,10 @@
 /** Decisions at a worker in the best way that it offers, which a probe finds before the first of them. */
+import { objectOf } from "../../base/json.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { DecisionMethod, ScoreEngine, ScoreSize } from "../engine.ts"
 import { type ChatAbility, type ChatDeps, chatScorer, tryAbility } from "./chat-scorer.ts"
 import type { Dialect } from "./dialects.ts"
-import { type HttpClient, type Json, objectOf } from "./http-client.ts"
+import { type HttpClient, type Json } from "./http-client.ts"
 import { type NativeWire, nativeScorer } from "./native-scorer.ts"
 import { questionsOf } from "./questions.ts"
 import { type RemoteScoredModel, tokenScorer } from "./remote-scorer.ts"

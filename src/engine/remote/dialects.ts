@@ -1,8 +1,9 @@
 /** How kinds of servers differ, as data; everything else about them is OpenAI's protocol. */
 
+import { isObject } from "../../base/json.ts"
 import type { remoteDialects } from "../../contract/model-check.ts"
 import { type ChatWire, anthropicMessages, chatCompletions } from "./chat-wires.ts"
-import { type Json, type SignIn, isJsonObject } from "./http-client.ts"
+import { type Json, type SignIn } from "./http-client.ts"
 import { type NativeWire, decisionsWire, systemOneWire } from "./native-scorer.ts"
 
 export type DialectName = (typeof remoteDialects)[number]
@@ -160,7 +161,7 @@ const at = (value: unknown, ...path: readonly (string | number)[]): unknown =>
 
 function readVllm(answer: unknown): [number, number][] | null {
   const top = at(answer, "choices", 0, "logprobs", "top_logprobs", 0)
-  if (!isJsonObject(top)) return null
+  if (!isObject(top)) return null
   return Object.entries(top).flatMap(([token, logprob]): [number, number][] => {
     const id = /^token_id:(\d+)$/.exec(token)?.[1]
     return id !== undefined && typeof logprob === "number" ? [[Number(id), logprob]] : []
@@ -180,7 +181,7 @@ function readLlamaServer(answer: unknown): [number, number][] | null {
   const rows = at(answer, "completion_probabilities", 0, "top_logprobs")
   if (!Array.isArray(rows)) return null
   return rows.flatMap((row: unknown): [number, number][] => {
-    const { id, logprob } = isJsonObject(row) ? row : {}
+    const { id, logprob } = isObject(row) ? row : {}
     return typeof logprob === "number" && typeof id === "number" ? [[id, logprob]] : []
   })
 }

@@ -1,8 +1,11 @@
 /** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
-import { type Dispatcher, Pool } from "undici"
+import type { Dispatcher, Pool } from "undici"
 import { AddressRefused, isCloudMetadata, literalAddress, lookupWhere } from "../../base/addresses.ts"
+import { systemClock } from "../../base/clock.ts"
 import { errorCode } from "../../base/error-code.ts"
+import { parsedJson } from "../../base/json.ts"
 import { activeSpan } from "../../base/telemetry.ts"
+import { undici } from "../../base/undici.ts"
 import { Fault } from "../../contract/errors.ts"
 
 export interface RemoteAddress {
@@ -18,10 +21,8 @@ const bearer: SignIn = (key) => ({ authorization: `Bearer ${key}` })
 
 export type Json = Readonly<Record<string, unknown>>
 
-export const isJsonObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-export const objectOf = (value: unknown): Json => (isJsonObject(value) ? value : {})
+/** A field of a request, left out where it is null. */
+export const given = (field: string, value: unknown): Json => (value === null ? {} : { [field]: value })
 
 /** What a server says that has no such endpoint or cannot do what it is asked. */
 const UNABLE: ReadonlySet<number> = new Set([400, 403, 404, 405, 415, 422, 501])
@@ -66,6 +67,7 @@ export class HttpClient {
       throw new Fault("invalid_request", `Cannot use the address: ${METADATA}`)
     this.#root = pathname.replace(/\/+$/, "").replace(/\/v1$/, "")
     this.#signIn = (path) => (key === undefined ? {} : signIn(key, path))
+    const { Pool } = undici()
     this.#pool = new Pool(origin, {
       connections: CONNECTIONS_MAX,
       connect: { timeout: connectMs, lookup: lookupWhere((address) => !isCloudMetadata(address), METADATA) },
@@ -90,15 +92,13 @@ export class HttpClient {
   async tryJson(path: string, body: unknown, signal: AbortSignal): Promise<Tried> {
     const reply = await this.#send("POST", path, { body: JSON.stringify(body), signal })
     if (reply.statusCode < 300) {
-      const whole = await this.#whole(reply, signal)
-      try {
-        return { answer: JSON.parse(whole), refusal: null }
-      } catch {
-        return { answer: null, refusal: "its answer is not JSON" }
-      }
+      const answer = parsedJson(await this.#whole(reply, signal))
+      return answer === undefined
+        ? { answer: null, refusal: "its answer is not JSON" }
+        : { answer, refusal: null }
     }
     const text = await this.#error(reply)
-    if (!UNABLE.has(reply.statusCode)) throw refusal(reply.statusCode, text)
+    if (!UNABLE.has(reply.statusCode)) throw refusal(reply, text)
     return { answer: null, refusal: `${reply.statusCode} ${messageOf(text)}`.trim() }
   }
 
@@ -122,7 +122,7 @@ export class HttpClient {
   async #post(path: string, body: unknown, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const reply = await this.#send("POST", path, { body: JSON.stringify(body), signal })
     if (reply.statusCode < 300) return reply
-    throw refusal(reply.statusCode, await this.#error(reply))
+    throw refusal(reply, await this.#error(reply))
   }
 
   async #send(
@@ -213,12 +213,33 @@ function broken(error: unknown): Fault {
 export const garbage = (found: string, cause?: unknown): Fault =>
   new Fault("invalid_worker_response", `Cannot use what the worker answered: ${found}`, { cause })
 
+/** Too many requests, unavailable, and Anthropic's for overloaded. */
+const FULL: ReadonlySet<number> = new Set([429, 503, 529])
+const RETRY_MS_DEFAULT = 1_000
+/** A server that names a longer time is asked again after this one. */
+const RETRY_MS_MAX = 60_000
+
+type Headers = Dispatcher.ResponseData["headers"]
+
+/** When the server wants to be asked again: milliseconds, as some providers say beside it, or seconds or a date. */
+function retryAfterMs({ "retry-after-ms": ms, "retry-after": after }: Headers): number {
+  const wantedMs = isNumber(ms) ? Number(ms) : isNumber(after) ? 1_000 * Number(after) : untilMs(after)
+  return wantedMs > 0 ? Math.min(wantedMs, RETRY_MS_MAX) : RETRY_MS_DEFAULT
+}
+
+const isNumber = (value: Headers[string]): value is string =>
+  typeof value === "string" && /^\d+(?:\.\d+)?$/.test(value)
+
+/** NaN where it is no date. */
+const untilMs = (value: Headers[string]): number =>
+  typeof value === "string" && value.endsWith("GMT") ? Date.parse(value) - systemClock.nowMs() : Number.NaN
+
 /** What the worker refuses in the request is the caller's to mend; everything else is ours. */
-function refusal(status: number, text: string): Fault {
+function refusal({ statusCode: status, headers }: Dispatcher.ResponseData, text: string): Fault {
   const message = messageOf(text)
-  if (status === 429 || status === 503)
+  if (FULL.has(status))
     return new Fault("overloaded", "Cannot run the request: the worker is full; try again later", {
-      retryAfterMs: 1000,
+      retryAfterMs: retryAfterMs(headers),
     })
   // Of an input that is longer than its batch llama-server says 500.
   const isTooLarge = status === 500 && /too large to process/.test(message)

@@ -1,8 +1,9 @@
 /** Decisions at a worker that answers /v1/decisions or /v1/systemone itself: it is asked the caller's own questions, in its own words for them. */
+import { objectOf } from "../../base/json.ts"
 import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import type { ScoreEngine } from "../engine.ts"
-import { type HttpClient, type Json, garbage, objectOf } from "./http-client.ts"
+import { type HttpClient, type Json, garbage } from "./http-client.ts"
 import { type AskedOption, type AskedQuestion, describedOption, marginsOf, questionsOf } from "./questions.ts"
 import type { RemoteScoredModel } from "./remote-scorer.ts"
 

@@ -1,4 +1,5 @@
 /** Generation at a worker that speaks OpenAI's chat completions. */
+import { isObject } from "../../base/json.ts"
 import {
   type ChatMessage,
   type GenerateCall,
@@ -13,7 +14,7 @@ import {
 } from "../engine.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Dialect } from "./dialects.ts"
-import { type HttpClient, type Json, garbage, isJsonObject } from "./http-client.ts"
+import { type HttpClient, type Json, garbage, given } from "./http-client.ts"
 
 export interface RemoteModel {
   /** What the worker calls it. */
@@ -107,12 +108,12 @@ class ChunkReader {
         cause: chunk["error"],
       })
     const usage = chunk["usage"]
-    if (isJsonObject(usage)) this.#reported = toUsage(usage)
+    if (isObject(usage)) this.#reported = toUsage(usage)
     const { choices } = chunk
     const [choice] = listOf(choices)
-    if (!isJsonObject(choice)) return []
+    if (!isObject(choice)) return []
     if (typeof choice["finish_reason"] === "string") this.stopReason = toReason(choice["finish_reason"])
-    return isJsonObject(choice["delta"]) ? this.#delta(choice["delta"], choice["logprobs"]) : []
+    return isObject(choice["delta"]) ? this.#delta(choice["delta"], choice["logprobs"]) : []
   }
 
   #delta(delta: Json, logprobs: unknown): GenerationEvent[] {
@@ -130,7 +131,7 @@ class ChunkReader {
   }
 
   #call(call: unknown): GenerationEvent[] {
-    if (!isJsonObject(call) || !isJsonObject(call["function"])) throw garbage("a tool call has no function")
+    if (!isObject(call) || !isObject(call["function"])) throw garbage("a tool call has no function")
     const { name, arguments: given } = call["function"]
     const index = typeof call["index"] === "number" ? call["index"] : this.#open + 1
     const events: GenerationEvent[] = []
@@ -149,7 +150,7 @@ class ChunkReader {
 function parsed(data: string): Json {
   try {
     const value: unknown = JSON.parse(data)
-    if (isJsonObject(value)) return value
+    if (isObject(value)) return value
   } catch (cause) {
     throw garbage("an event is not JSON", cause)
   }
@@ -160,10 +161,8 @@ const count = (value: unknown): number =>
   typeof value === "number" && value >= 0 && Number.isSafeInteger(Math.round(value)) ? Math.round(value) : 0
 
 function toUsage(usage: Json): GenerationUsage {
-  const prompt = isJsonObject(usage["prompt_tokens_details"]) ? usage["prompt_tokens_details"] : {}
-  const completion = isJsonObject(usage["completion_tokens_details"])
-    ? usage["completion_tokens_details"]
-    : {}
+  const prompt = isObject(usage["prompt_tokens_details"]) ? usage["prompt_tokens_details"] : {}
+  const completion = isObject(usage["completion_tokens_details"]) ? usage["completion_tokens_details"] : {}
   return {
     inputTokens: count(usage["prompt_tokens"]),
     cachedInputTokens: Math.min(count(prompt["cached_tokens"]), count(usage["prompt_tokens"])),
@@ -179,11 +178,11 @@ function toReason(reason: string): StopReason {
 }
 
 function toLogprobs(logprobs: unknown): readonly TokenLogprob[] | null {
-  const content = isJsonObject(logprobs) ? logprobs["content"] : null
+  const content = isObject(logprobs) ? logprobs["content"] : null
   if (!Array.isArray(content)) return null
-  return content.filter(isJsonObject).map((one) => ({
+  return content.filter(isObject).map((one) => ({
     ...pair(one),
-    top: listOf(one["top_logprobs"]).filter(isJsonObject).map(pair),
+    top: listOf(one["top_logprobs"]).filter(isObject).map(pair),
   }))
 }
 
@@ -231,8 +230,6 @@ function chatBody(
     ...(quiet ? dialect.noThinking : given("reasoning_effort", work.effort)),
   }
 }
-
-const given = (field: string, value: unknown): Json => (value === null ? {} : { [field]: value })
 
 /** The results of tools have text only in this protocol: what they show follows them as a message of the user. */
 function toWire(messages: readonly ChatMessage[]): Json[] {

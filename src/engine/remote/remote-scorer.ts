@@ -2,7 +2,7 @@
 import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import type { EngineCall, Scored, ScoreEngine, ScoreWork } from "../engine.ts"
-import { type PromptFrame, specialLooking, splitTemplate } from "../prompt.ts"
+import { MARKER, type PromptFrame, specialLooking, splitAtMarker, splitTemplate } from "../prompt.ts"
 import { readGguf } from "../gguf.ts"
 import type { Dialect, ScoreCall, TokenizeCall } from "./dialects.ts"
 import type { RemoteModel } from "./remote-generator.ts"
@@ -16,7 +16,6 @@ export interface RemoteScoredModel extends RemoteModel {
 
 /** Branches sent at the same time, after the first has left the evidence in the worker's cache. */
 const CONCURRENCY_MAX = 16
-const MARKER = "UmpireEvidenceGoesHere"
 
 const yesTexts = ["yes", "Yes", "YES", " yes", " Yes", " YES"]
 const noTexts = ["no", "No", "NO", " no", " No", " NO"]
@@ -101,11 +100,9 @@ async function frameOf(
     )
   const answer = (await client.json(template.path, template.body(MARKER), signal)) as Record<string, unknown>
   const text = answer[template.field]
-  const parts = typeof text === "string" ? text.split(MARKER) : []
-  const [head, tail] = parts
-  if (parts.length !== 2 || head === undefined || tail === undefined)
-    throw garbage("its chat template cannot be split")
-  return { head, tail }
+  const frame = typeof text === "string" ? splitAtMarker(text) : null
+  if (!frame) throw garbage("its chat template cannot be split")
+  return frame
 }
 
 async function tokens(

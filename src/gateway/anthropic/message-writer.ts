@@ -1,5 +1,6 @@
 /** Writes a message event by event, in the order that the Messages API promises, and keeps what was written. */
 import type { Ids } from "../../base/ids.ts"
+import { objectOf, parsedJson } from "../../base/json.ts"
 import type { Message, MessageEvent, MessageUsage, OutputBlock } from "../../contract/anthropic/messages.ts"
 import type { GenerationEvent, GenerationUsage, StopReason } from "../../engine/engine.ts"
 
@@ -151,17 +152,7 @@ export class MessageWriter {
 }
 
 /** Arguments that were cut off, or are no object, are none. */
-function argumentsOf(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    // An object by the check before it.
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : {}
-  } catch {
-    return {}
-  }
-}
+const argumentsOf = (text: string): Record<string, unknown> => ({ ...objectOf(parsedJson(text)) })
 
 function toUsage(used: GenerationUsage): MessageUsage {
   return {

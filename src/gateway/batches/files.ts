@@ -104,6 +104,22 @@ export const listOf = <Item extends { readonly id: string }>(data: Item[], hasMo
   has_more: hasMore,
 })
 
+export interface ListPage {
+  readonly limit: number
+  readonly order: "asc" | "desc"
+  readonly after?: string | undefined
+}
+
+/** Of a list that is held whole, oldest first. */
+export function pageOf<Item extends { readonly id: string }>(
+  items: readonly Item[],
+  { limit, order, after }: ListPage,
+) {
+  const ordered = order === "asc" ? items : items.toReversed()
+  const start = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1
+  return listOf(ordered.slice(start, start + limit), start + limit < ordered.length)
+}
+
 export async function visibleFile(
   database: Database,
   organizationId: string,

@@ -1,4 +1,5 @@
 /** Decodes bodies of both classification endpoints: small ones at once, and large ones in a thread. */
+import { ownBuffers } from "../../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { type Classification, type Wire, composeClassification } from "./classification.ts"
 import type { ReadOptions } from "./read-request.ts"
@@ -19,7 +20,7 @@ export interface Compatibility extends ReadOptions {
 /** What a thread sends back: branches repeat their question's text, and are written anew from it for less. */
 type Decoded = Omit<Classification, "branches">
 
-/** Large bodies of one `owner` are decoded one after the other. */
+/** Large bodies of one `owner` are decoded one after the other, and are empty afterwards. */
 type Decode = (wire: Wire, bytes: Uint8Array, owner: string, signal: AbortSignal) => Promise<Classification>
 
 export function createDecode(compatibility: Compatibility): Decode {
@@ -30,7 +31,7 @@ export function createDecode(compatibility: Compatibility): Decode {
   }
 }
 
-const decodeTask = task(import.meta.url, decodeApart)
+const decodeTask = task(import.meta.url, decodeApart, ({ bytes }) => ownBuffers(bytes))
 
 /** In a thread. */
 export function decodeApart(job: DecodeJob): Decoded {

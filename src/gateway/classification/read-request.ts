@@ -14,6 +14,7 @@ import {
   type JsonValue,
   printJson,
   readJson,
+  shown,
 } from "../../base/json.ts"
 import { LIMITS, type WireRule, wireRegistry } from "../../contract/decisions.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
@@ -27,7 +28,6 @@ type Read = (value: JsonValue | undefined, path: string, options: ReadOptions) =
 
 /** The body, its questions, one of them and its criteria stand around the deepest description. */
 const envelopeDepth = 4
-const shownCharactersMax = 40
 
 /** Reads a body that must be one JSON object; throws Fault `body_too_large`, `invalid_json` or `invalid_request`. */
 export function readBody(body: Uint8Array): JsonObject {
@@ -325,7 +325,3 @@ const wrongly = (found: string, wanted: string): Fault =>
 
 const refusal = (code: FaultCode, found: string): Fault =>
   new Fault(code, `Cannot ${code === "invalid_request" ? "read the request" : "classify"}: ${found}`)
-
-/** Quotes a piece of the request in a sentence, cut so that the sentence stays short. */
-const shown = (text: string): string =>
-  JSON.stringify(text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}...` : text)

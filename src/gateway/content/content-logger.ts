@@ -123,9 +123,6 @@ export function createContentLogger(deps: ContentLoggerDeps): ContentLogger {
   }
 }
 
-/** For gateways without content logging. */
-export const logNoContent: ContentLogger = { begin: () => ({ finish: async () => false }) }
-
 interface PreparedContent {
   readonly plan: ContentPlan
   readonly start: ContentStart

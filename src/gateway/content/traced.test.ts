@@ -1,8 +1,8 @@
 /** Content in spans, where the operator wants it. */
 import { expect, test } from "vitest"
+import { logNoContent } from "../../../test/in-memory-gateway.ts"
 import type { Attributes, Span } from "../../base/telemetry.ts"
 import type { AskedContent, ContentEnd, ContentStart } from "./content-logger.ts"
-import { logNoContent } from "./content-logger.ts"
 import { traceContent } from "./request-content.ts"
 
 /** Answers the attributes of the span of one request. */

@@ -82,11 +82,6 @@ export function createGuardrails(deps: GuardrailDeps): Guardrails {
   }
 }
 
-/** For what runs without a store. */
-export const noGuardrails: Guardrails = {
-  begin: async (_, { model, work }) => ({ model, work, output: (events) => events }),
-}
-
 type Stage = "input" | "output"
 
 class GuardedRequest {

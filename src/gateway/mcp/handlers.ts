@@ -1,5 +1,6 @@
 /** Answers /mcp: one JSON-RPC message a request, and nothing is remembered between two of them. */
 import { checkJsonBounds, JsonError } from "../../base/json.ts"
+import { ownBuffers } from "../../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
 import { Accepted, type Handlers } from "../../contract/endpoint.ts"
@@ -69,7 +70,7 @@ const shownCharactersMax = 64
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-const readMessageTask = task(import.meta.url, readMessage)
+const readMessageTask = task(import.meta.url, readMessage, ownBuffers)
 
 export function readMessage(bytes: Uint8Array): McpMessage {
   let value: unknown

@@ -1,4 +1,5 @@
 /** Revision 2026-07-28 of the protocol: every request says its version, its client and, in headers, what it asks for. */
+import { objectOf } from "../../base/json.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type McpMessage, mcpVersionHeader, rpcCodes, statelessVersion } from "../../contract/mcp.ts"
@@ -7,13 +8,7 @@ import type { McpDeps } from "./resources.ts"
 const metaPrefix = "io.modelcontextprotocol/"
 const versionKey = `${metaPrefix}protocolVersion`
 
-function metaOf({ params }: McpMessage): Readonly<Record<string, unknown>> {
-  const meta = params?.["_meta"]
-  // An object by the check before it.
-  return typeof meta === "object" && meta !== null && !Array.isArray(meta)
-    ? (meta as Record<string, unknown>)
-    : {}
-}
+const metaOf = ({ params }: McpMessage): Readonly<Record<string, unknown>> => objectOf(params?.["_meta"])
 
 export const isStateless = (message: McpMessage, request: RequestFacts): boolean =>
   request.header(mcpVersionHeader) === statelessVersion || metaOf(message)[versionKey] !== undefined

@@ -1,6 +1,8 @@
 /** The tools of the MCP server, with their schemas as a model reads them: decide, one for each published question set, label_file and list_sets. */
 import { createHash } from "node:crypto"
 import { z } from "zod"
+import { isObject } from "../../base/json.ts"
+import { later } from "../../base/later.ts"
 import { mapConcurrent } from "../../base/lists.ts"
 import { UnreadableRows, readTextRows, rowFormats, textFieldDefault } from "../../base/text-rows.ts"
 import { check, schemasIn } from "../../contract/check.ts"
@@ -27,7 +29,7 @@ export async function listTools(
   const { sets, nextCursor } = await pageOfSets(deps, membership.organizationId, cursor)
   return {
     tools: [
-      ...(cursor === undefined ? [decideTool, labelFileTool, listSetsTool] : []),
+      ...(cursor === undefined ? [decideTool(), labelFileTool(), listSetsTool()] : []),
       ...sets.map((set) => {
         const { name, description, version, questions } = describeSet(set)
         const asked = questions.map(
@@ -39,7 +41,7 @@ export async function listTools(
           title: `${name}, version ${version}`,
           description: text.slice(0, descriptionCharactersMax),
           inputSchema: askSchema(questions.map((question) => question.name)),
-          outputSchema: askedSchema,
+          outputSchema: askedSchema(),
           annotations: readOnly,
         }
       }),
@@ -63,10 +65,10 @@ export async function callTool(
 ): Promise<unknown> {
   const run = typeof name === "string" ? await findTool(deps, caller, name) : null
   if (!run) throw new RpcError(rpcCodes.invalidParams, `Unknown tool: ${String(name).slice(0, 128)}`)
-  if (typeof given !== "object" || given === null || Array.isArray(given))
+  if (!isObject(given))
     throw new RpcError(rpcCodes.invalidParams, "Invalid params: arguments must be an object")
   try {
-    const structured = await run(given as Arguments)
+    const structured = await run(given)
     return { content: [textOf(JSON.stringify(structured))], structuredContent: structured }
   } catch (error) {
     // What the model can mend, or tell the person, is a result; a client that went away is not.
@@ -214,7 +216,7 @@ const readOnly = {
   openWorldHint: false,
 }
 
-/** A schema of the contract as JSON Schema, all in one: many clients follow no references. */
+/** A schema of the contract as JSON Schema, all in one: many clients follow no references. Made when tools are first listed. */
 function toolSchema(schema: z.ZodType): object {
   const described = z.registry<z.core.GlobalMeta>()
   for (const { schema: inner } of schemasIn(schema)) {
@@ -241,7 +243,7 @@ const answers = z.array(
 )
 const { model, questions } = DecisionsRequest.shape
 
-const decideTool = {
+const decideTool = later(() => ({
   name: "decide",
   title: "Decide",
   description:
@@ -255,7 +257,7 @@ const decideTool = {
   ),
   outputSchema: toolSchema(DecisionsResponse),
   annotations: readOnly,
-}
+}))
 
 const askSchema = (names: readonly string[]): object =>
   toolSchema(
@@ -272,9 +274,9 @@ const askSchema = (names: readonly string[]): object =>
     }),
   )
 
-const askedSchema = toolSchema(z.object({ set: z.string(), version: z.int(), answers, usage }))
+const askedSchema = later(() => toolSchema(z.object({ set: z.string(), version: z.int(), answers, usage })))
 
-const labelFileTool = {
+const labelFileTool = later(() => ({
   name: "label_file",
   title: "Label a file",
   description: `Asks a published question set about every row of a file, at most ${labelledRowsMax} rows. Each row is charged as one decision.`,
@@ -298,9 +300,9 @@ const labelFileTool = {
     }),
   ),
   annotations: readOnly,
-}
+}))
 
-const listSetsTool = {
+const listSetsTool = later(() => ({
   name: "list_sets",
   title: "List question sets",
   description:
@@ -310,4 +312,4 @@ const listSetsTool = {
   ),
   outputSchema: toolSchema(z.object({ sets: z.array(z.looseObject({})), nextCursor: z.string().optional() })),
   annotations: readOnly,
-}
+}))

@@ -4,6 +4,7 @@ import { Budget, accepts, patternOf } from "@umpire/schema-grammar"
 import { Ajv, type Options, type ValidateFunction } from "ajv"
 import AjvDraft04 from "ajv-draft-04"
 import { Ajv2020 } from "ajv/dist/2020.js"
+import { parsedJson } from "../../base/json.ts"
 import type { CheckJob, CheckProblem } from "./answer-check.ts"
 
 /** References that double at each step make a small schema take for ever. */
@@ -28,12 +29,8 @@ function matcher(pattern: string): { test(text: string): boolean; toString(): st
 
 /** What is wrong with the text; null when the schema accepts it. */
 export function answerProblem({ schema, text }: CheckJob): CheckProblem | null {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return violation("it is not JSON")
-  }
+  const value = parsedJson(text)
+  if (value === undefined) return violation("it is not JSON")
   const check = (): CheckProblem | null => {
     const validate = compile(schema)
     if (validate(value)) return null

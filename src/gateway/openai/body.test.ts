@@ -125,14 +125,15 @@ describe("the shape of the JSON is bounded before it is parsed", () => {
 
 describe("a large body is read in a thread", () => {
   const reader = createBodyReader()
-  const read = async (body: unknown) => {
+  const read = async (body: unknown) => await readBytes(bytesOf(body))
+  const readBytes = async (bytes: Uint8Array) => {
     const named: string[] = []
     const asker = {
       organizationId: "org_a",
       signal: new AbortController().signal,
       sequence: { name: (model: string) => void named.push(model) },
     }
-    const outcome = await reader("responses", bytesOf(body), asker).then(
+    const outcome = await reader("responses", bytes, asker).then(
       (request) => request.input,
       (error: unknown) => error,
     )
@@ -147,6 +148,16 @@ describe("a large body is read in a thread", () => {
     for (let turn = 0; turn < 1_000; turn++) await Promise.resolve()
     expect(isRead).toBe(false)
     expect(await reading).toEqual({ named: ["m"], outcome: input })
+  })
+
+  test("its bytes are handed over, but for those that share their memory with others", async () => {
+    const bytes = bytesOf(responses("a".repeat(threadBytesMin)))
+    const beside = new Uint8Array(bytes.length + 1)
+    beside.set(bytes)
+    const part = beside.subarray(0, bytes.length)
+    await Promise.all([readBytes(bytes), readBytes(part)])
+    expect(bytes).toHaveLength(0)
+    expect(part.length).toBeGreaterThan(threadBytesMin)
   })
 
   test("refused with the same fault, and the model it named is known", async () => {

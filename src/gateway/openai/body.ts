@@ -1,6 +1,7 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
 import { checkJsonBounds, JsonError, standardBounds } from "../../base/json.ts"
+import { ownBuffers } from "../../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
@@ -44,6 +45,7 @@ interface ReadBody {
     | { readonly code: FaultCode; readonly message: string; readonly param?: string | undefined }
 }
 
+/** Of large bytes nothing is left afterwards. */
 export type BodyReader = <W extends Wire>(
   wire: W,
   bytes: Uint8Array,
@@ -74,7 +76,7 @@ export function createBodyReader(): BodyReader {
 /** Embeddings take lists of tokens. */
 const tokenBounds = { ...standardBounds, valuesMax: Infinity }
 
-const readBodyTask = task(import.meta.url, readBody)
+const readBodyTask = task(import.meta.url, readBody, ({ bytes }) => ownBuffers(bytes))
 
 export function readBody({ wire, bytes }: BodyJob): ReadBody {
   let model: string | null = null

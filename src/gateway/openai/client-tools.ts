@@ -1,5 +1,6 @@
 /** The shell and the patches of files that a client runs: functions to the model, items of their own to the client. */
 import type { z } from "zod"
+import { parsedJson } from "../../base/json.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type ClientToolType, clientCalls, clientToolTypes } from "../../contract/openai/client-tools.ts"
 import type { ResponseTool } from "../../contract/openai/response-tools.ts"
@@ -98,20 +99,12 @@ export function writtenCall(begun: ClientCall, json: string): ClientCall {
 }
 
 function readArguments<Schema extends z.ZodType>(schema: Schema, json: string): z.output<Schema> {
-  const read = schema.safeParse(parsed(json))
+  const read = schema.safeParse(parsedJson(json))
   if (read.success) return read.data
   throw new Fault(
     "inference_failed",
     "Cannot complete the response: the model called a tool without the arguments that it needs",
   )
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return null
-  }
 }
 
 type ShellOutput = Extract<InputItem, { readonly type: "shell_call_output" }>["output"][number]

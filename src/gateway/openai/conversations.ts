@@ -18,14 +18,8 @@ import {
   pageConversationItems,
   setConversationMetadata,
 } from "../../store/conversations.ts"
-import { organizationOf } from "../batches/files.ts"
-import {
-  type KnownItem,
-  type ResponseStore,
-  type ResponseStoreDeps,
-  listOfItems,
-  toWireItem,
-} from "./response-store.ts"
+import { listOf, organizationOf } from "../batches/files.ts"
+import { type KnownItem, type ResponseStore, type ResponseStoreDeps, toWireItem } from "./response-store.ts"
 
 export class Conversations {
   readonly #deps: ResponseStoreDeps
@@ -202,12 +196,12 @@ export function conversationHandlers(conversations: Conversations): Handlers<typ
     addConversationItems: async ({ params, body, membership }) => {
       const organizationId = organizationOf(membership)
       const added = await conversations.add(organizationId, params.conversation_id, body.items)
-      return listOfItems(added, false)
+      return listOf(added.map(toWireItem), false)
     },
     listConversationItems: async ({ params, query, membership }) => {
       const organizationId = organizationOf(membership)
       const { items, hasMore } = await conversations.page(organizationId, params.conversation_id, query)
-      return listOfItems(items, hasMore)
+      return listOf(items.map(toWireItem), hasMore)
     },
     getConversationItem: async ({ params, membership }) =>
       toWireItem(

@@ -22,7 +22,7 @@ export function embeddingHandler(deps: InferenceDeps): Handler<typeof createEmbe
     await runInference(deps, { ...start, asker }, async (call, body) => {
       const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
       const [first = null] = work.inputs.map(textOrNull)
-      const language = call.inLanguage(detectLanguage(first ?? ""))
+      const language = call.inLanguage(await detectLanguage(first ?? ""))
       const named = { name: body.model, wanted: "embedding", about: "", language } as const
       const resolved = await resolveModel(deps, call, named)
       call.keep(() => inputContent({ messages: [], texts: work.inputs.map(textOrNull) }))

@@ -189,7 +189,7 @@ export class Generating {
     call: MeteredCall,
     asked: AskedGeneration & { readonly model: string },
   ): Promise<Generating> {
-    const named = namedFor(call, asked)
+    const named = await namedFor(call, asked)
     call.sequence.trace.span?.set(requestAttributes(asked.work, asked.count))
     const resolved = readable(await resolveModel(deps, call, named), asked.work)
     return await serve(call, resolved, async ({ model, isLast }) => {
@@ -322,7 +322,7 @@ export async function countPromptTokens(
   call: MeteredCall,
   asked: { readonly model: string; readonly work: GenerateWork },
 ): Promise<number> {
-  const named = namedFor(call, asked)
+  const named = await namedFor(call, asked)
   const resolved = readable(await resolveModel(deps, call, named), asked.work)
   checkSchemas(asked.work)
   const tokens = await serve(call, resolved, async ({ model }) => {
@@ -352,14 +352,14 @@ async function guarded(
   return await guardrails.begin(guardedCall, { model, virtual, work })
 }
 
-const namedFor = (
+const namedFor = async (
   call: MeteredCall,
   { model, work }: { readonly model: string; readonly work: GenerateWork },
-): AskedModel & { readonly wanted: "generation" } => ({
+): Promise<AskedModel & { readonly wanted: "generation" }> => ({
   name: model,
   wanted: "generation",
   about: beginning(work),
-  language: call.inLanguage(detectLanguage(lastOfUser(work))),
+  language: call.inLanguage(await detectLanguage(lastOfUser(work))),
 })
 
 /** A conversation is in the language of what was said last. */

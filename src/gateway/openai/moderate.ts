@@ -61,7 +61,7 @@ export function moderationHandler(deps: InferenceDeps): Handler<typeof createMod
       const named = sku === null || openaiModels.test(sku) ? deps.catalog.fallback.sku : sku
       const texts = textsOf(body.input)
       const [about = ""] = texts
-      const language = metered.inLanguage(detectLanguage(about))
+      const language = metered.inLanguage(await detectLanguage(about))
       const resolved = await decisionModels(deps, metered, { name: named, about, language })
       metered.sequence.describe({ questions: texts.length * branches.length })
       metered.keep(() => inputContent({ messages: [], texts: [...texts] }))

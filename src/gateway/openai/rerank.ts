@@ -7,7 +7,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { createRerank } from "../../contract/openai/endpoints.ts"
 import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
 import { type Branch, promptText, relevanceBranch } from "../../engine/branch.ts"
-import { admitAny, type ScoreWork } from "../../engine/engine.ts"
+import type { EngineCall, ScoreSize, ScoreWork } from "../../engine/engine.ts"
 import { readPredicate } from "../../scoring/answers.ts"
 import { detectLanguage } from "../language.ts"
 import type { MeteredCall } from "../metered-call.ts"
@@ -66,7 +66,7 @@ async function rankers(
   { model, query }: RerankRequest,
 ): Promise<Resolved> {
   const known = deps.catalog.find(model, "generation")
-  const language = metered.inLanguage(detectLanguage(query))
+  const language = metered.inLanguage(await detectLanguage(query))
   const named = { name: model, about: query, language }
   const embedding = { ...named, wanted: "embedding" } as const
   if (known?.kind === "embedding") return await resolveModel(deps, metered, embedding)
@@ -166,14 +166,21 @@ export async function scoreEach(
   for (const { branches } of texts) checkBranches(branches)
   const routed = await metered.route(deps.router, model)
   // The exact count is known only at a worker, whose places a request must not hold all at once.
-  const most = texts.map((text): Usage => ({ ...noUsage, ...sizeMost(deps.router, model.sku, text) }))
-  await sequence.reserve(model, { ...sumUsage(most), executionMs: deps.timeoutMs })
+  const reservation = new ReservationOfEach({
+    sizes: () => texts.map((text) => sizeMost(deps.router, model.sku, text)),
+    reserve: async (most) =>
+      await sequence.reserve(model, { ...noUsage, ...most, executionMs: deps.timeoutMs }),
+  })
+  await reservation.reserve()
   const margins: Float64Array[] = []
   const used: Usage[] = []
   let isUncalibrated = false
   const startedMs = deps.clock.monotonicMs()
   await mapConcurrent(texts, { concurrency: concurrencyMax, signal }, async (text, at, either) => {
-    const scored = await routed.score({ ...text, organizationId }, { signal: either, admit: admitAny })
+    const scored = await routed.score(
+      { ...text, organizationId },
+      { signal: either, admit: reservation.admitter(at) },
+    )
     margins[at] = scored.margins
     used[at] = usageOf(scored, 0)
     isUncalibrated ||= scored.isUncalibrated === true
@@ -181,6 +188,55 @@ export async function scoreEach(
   if (isUncalibrated) tellUncalibrated(metered, model)
   return { margins, usage: { ...sumUsage(used), executionMs: deps.clock.monotonicMs() - startedMs } }
 }
+
+interface EachSizes {
+  /** The most that each text takes, as far as that is known. */
+  readonly sizes: () => readonly ScoreSize[]
+  readonly reserve: (most: ScoreSize) => Promise<void>
+}
+
+/**
+ * Reserves what texts take together before any is sent; and more, before a text is sent that takes more: how much a chat model may think
+ * is known only once its server was asked.
+ */
+class ReservationOfEach {
+  readonly #deps: EachSizes
+  readonly #needed = new Map<number, ScoreSize>()
+  #held: readonly ScoreSize[] = []
+  #holding: Promise<void> | null = null
+
+  constructor(deps: EachSizes) {
+    this.#deps = deps
+  }
+
+  async reserve(): Promise<void> {
+    const sizes = this.#deps.sizes().map((size, at) => largerOf(size, this.#needed.get(at) ?? size))
+    await this.#deps.reserve({
+      inputTokens: sizes.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
+      outputTokens: sizes.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+    })
+    this.#held = sizes
+  }
+
+  admitter(at: number): EngineCall["admit"] {
+    return async (inputTokens, outputTokens = 0) => {
+      const need = { inputTokens, outputTokens }
+      this.#needed.set(at, need)
+      while (!this.#isHeld(at, need))
+        await (this.#holding ??= this.reserve().finally(() => (this.#holding = null)))
+    }
+  }
+
+  #isHeld(at: number, { inputTokens, outputTokens }: ScoreSize): boolean {
+    const held = this.#held[at]
+    return held !== undefined && inputTokens <= held.inputTokens && outputTokens <= held.outputTokens
+  }
+}
+
+const largerOf = (one: ScoreSize, other: ScoreSize): ScoreSize => ({
+  inputTokens: Math.max(one.inputTokens, other.inputTokens),
+  outputTokens: Math.max(one.outputTokens, other.outputTokens),
+})
 
 /** Models for decisions; the errors are those of this surface. */
 export async function decisionModels(

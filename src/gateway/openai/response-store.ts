@@ -8,7 +8,6 @@ import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { listInputItems } from "../../contract/openai/endpoints.ts"
 import {
   type InputItem,
   type ItemReference,
@@ -36,6 +35,7 @@ import {
   storedDaysDefault,
 } from "../../store/responses.ts"
 import type { Database } from "../../store/sql.ts"
+import { type ListPage, pageOf } from "../batches/files.ts"
 import { type EventLog, type Pieces, replay } from "./response-replay.ts"
 
 /** An item of a conversation with the id that later requests may name it by. */
@@ -204,9 +204,10 @@ export class ResponseStore {
     return this.#elsewhere
   }
 
-  async inputItems(organizationId: string, id: string, query: ItemPage) {
+  async inputItems(organizationId: string, id: string, query: ListPage) {
     const [input] = await this.#stored(organizationId, id, ["input"])
-    return pageOfItems(input, query)
+    const page = pageOf(input, query)
+    return { ...page, data: page.data.map(toWireItem) }
   }
 
   /** Everything said in a stored response and before it. */
@@ -357,25 +358,8 @@ function idPrefixOf({ type }: InputItem) {
   }
 }
 
-type ItemPage = Pick<z.output<(typeof listInputItems)["query"]>, "limit" | "order" | "after">
-
-/** Of items in the order in which they were said. */
-function pageOfItems(known: readonly KnownItem[], { limit, order, after }: ItemPage) {
-  const ordered = order === "asc" ? known : known.toReversed()
-  const start = after === undefined ? 0 : ordered.findIndex((one) => one.id === after) + 1
-  return listOfItems(ordered.slice(start, start + limit), start + limit < ordered.length)
-}
-
-export const listOfItems = (page: readonly KnownItem[], hasMore: boolean) => ({
-  object: "list" as const,
-  data: page.map((one) => toWireItem(one)),
-  first_id: page[0]?.id ?? null,
-  last_id: page.at(-1)?.id ?? null,
-  has_more: hasMore,
-})
-
 /** What is listed was read, so that it is completed unless it says otherwise. */
-export function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
+export function toWireItem({ id, item }: KnownItem): Record<string, unknown> & { readonly id: string } {
   const status = ("status" in item ? item.status : null) ?? "completed"
   const message = MessageItem.safeParse(item)
   if (!message.success) return { ...item, id, status }

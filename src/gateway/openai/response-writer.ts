@@ -1,6 +1,7 @@
 /** Writes a response event by event, in the order that the Responses API promises, and keeps what was written. */
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
+import { jsonOrText } from "../../base/json.ts"
 import type { ResponseTool } from "../../contract/openai/response-tools.ts"
 import type {
   OutputItem,
@@ -298,7 +299,7 @@ export class ResponseWriter {
       case "custom_tool_call":
         return { ...open, status, input: customInput(this.#whole) }
       case "tool_search_call":
-        return { ...open, status, arguments: searchArguments(this.#whole) }
+        return { ...open, status, arguments: jsonOrText(this.#whole) }
       case "shell_call":
       case "local_shell_call":
         return status === "completed" ? writtenCall(open, this.#whole) : { ...open, status }
@@ -405,15 +406,6 @@ type CalledFields = Pick<
   Extract<OutputItem, { readonly type: "function_call" }>,
   "call_id" | "name" | "namespace" | "status"
 >
-
-/** What the client searches by; as it is where the model wrote no JSON. */
-function searchArguments(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return json
-  }
-}
 
 function toLogprobs(logprobs: readonly TokenLogprob[] | null): ResponseLogprob[] {
   return (logprobs ?? []).map(({ top, ...one }) => ({ ...withBytes(one), top_logprobs: top.map(withBytes) }))

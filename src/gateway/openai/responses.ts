@@ -10,8 +10,9 @@ import type {
   ResponseRequest,
 } from "../../contract/openai/responses.ts"
 import { type GenerationUsage, noGenerationUsage } from "../../engine/engine.ts"
+import { organizationOf } from "../batches/files.ts"
 import { noUsage } from "../meter.ts"
-import type { Asker, MeteredCall } from "../metered-call.ts"
+import type { MeteredCall } from "../metered-call.ts"
 import {
   Generating,
   type InferenceDeps,
@@ -102,8 +103,6 @@ export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
       await responseStore.inputItems(organizationOf(membership), params.response_id, query),
   }
 }
-
-const organizationOf = (membership: Asker["membership"]): string => membership?.organizationId ?? ""
 
 async function* named(events: AsyncIterable<ResponseEvent>): AsyncGenerator<StreamEvent> {
   for await (const event of events) yield { name: event.type, value: event }

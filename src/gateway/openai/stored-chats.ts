@@ -5,7 +5,6 @@ import type { ChatCompletion, ChatRequest } from "../../contract/openai/chat.ts"
 import type { storedChatEndpoints } from "../../contract/openai/stored-chats.ts"
 import { openJson, sealJson } from "../../store/content/sealed-json.ts"
 import {
-  type StoredResponse,
   deleteStoredResponse,
   findStoredResponse,
   pageStoredBodies,
@@ -13,7 +12,7 @@ import {
   storedCharactersMax,
   updateStoredBody,
 } from "../../store/responses.ts"
-import { listOf, organizationOf } from "../batches/files.ts"
+import { listOf, organizationOf, pageOf } from "../batches/files.ts"
 import type { ResponseStore, ResponseStoreDeps } from "./response-store.ts"
 
 /** Ids begin so: those of responses do not. */
@@ -60,25 +59,13 @@ export class StoredChats {
   }
 
   async read(organizationId: string, id: string): Promise<ChatCompletion> {
-    const { cipher } = this.#deps
-    const { body } = await this.#find(organizationId, id)
-    const [chat] = await openJson(cipher, organizationId, [
-      { place: place(organizationId, id, "body"), text: body },
-    ])
-    if (chat === undefined) throw missing()
     // Written by `keep`.
-    return chat as ChatCompletion
+    return (await this.#open(organizationId, id, "body")) as ChatCompletion
   }
 
   async messages(organizationId: string, id: string): Promise<ChatRequest["messages"]> {
-    const { cipher } = this.#deps
-    const { input } = await this.#find(organizationId, id)
-    const [messages] = await openJson(cipher, organizationId, [
-      { place: place(organizationId, id, "input"), text: input },
-    ])
-    if (messages === undefined) throw missing()
     // Written by `keep`.
-    return messages as ChatRequest["messages"]
+    return (await this.#open(organizationId, id, "input")) as ChatRequest["messages"]
   }
 
   async list(
@@ -119,13 +106,17 @@ export class StoredChats {
     if (!isThere) throw missing()
   }
 
-  async #find(organizationId: string, id: string): Promise<StoredResponse> {
-    const { database, clock } = this.#deps
+  async #open(organizationId: string, id: string, column: "body" | "input"): Promise<unknown> {
+    const { database, clock, cipher } = this.#deps
     const stored = id.startsWith(prefix)
       ? await findStoredResponse(database, organizationId, id, new Date(clock.nowMs()))
       : null
     if (!stored) throw missing()
-    return stored
+    const [value] = await openJson(cipher, organizationId, [
+      { place: place(organizationId, id, column), text: stored[column] },
+    ])
+    if (value === undefined) throw missing()
+    return value
   }
 }
 
@@ -154,9 +145,7 @@ export function storedChatHandlers(chats: StoredChats): Handlers<typeof storedCh
     listChatCompletionMessages: async ({ params, query, membership }) => {
       const messages = await chats.messages(organizationOf(membership), params.completion_id)
       const known = messages.map((message, at) => ({ ...message, id: `${params.completion_id}-${at}` }))
-      const ordered = query.order === "asc" ? known : known.toReversed()
-      const start = query.after === undefined ? 0 : ordered.findIndex(({ id }) => id === query.after) + 1
-      return listOf(ordered.slice(start, start + query.limit), start + query.limit < ordered.length)
+      return pageOf(known, query)
     },
   }
 }

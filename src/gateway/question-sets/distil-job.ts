@@ -11,12 +11,14 @@ import { Fault, type FaultCode } from "../../contract/errors.ts"
 import { questionSetLimits, type SetQuestion } from "../../contract/question-sets/content.ts"
 import { type DistilResult, distilFailuresListed, distilLimits } from "../../contract/question-sets/distil.ts"
 import type { TeacherLabel } from "../../contract/question-sets/examples.ts"
+import { unusableIn } from "../../engine/engine.ts"
 import { splitOf } from "../../scoring/teach/question.ts"
 import { rowHash } from "../../scoring/teach/row-hash.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import {
   type StoredText,
   type TeacherLabels,
+  askedHash,
   decodeTeacherLabels,
   findExamplesByHash,
   insertExamples,
@@ -30,7 +32,6 @@ import { checkStorage, countRows } from "../../store/question-sets/sets.ts"
 import { listTeacherAnswers, type TeacherAnswer } from "../../store/question-sets/teacher-answers.ts"
 import { composeClassification, type Question } from "../classification/classification.ts"
 import { costOf } from "../meter.ts"
-import { unusableIn } from "../../engine/engine.ts"
 import type { JobContext } from "./jobs.ts"
 import { keptTexts } from "./kept-texts.ts"
 import { scoreText } from "./score-texts.ts"
@@ -200,25 +201,32 @@ async function withoutAnswered(
   for (const text of texts) {
     const answers = (stored.get(text.seqId ?? "") ?? []).filter(isSame)
     const labels = Object.fromEntries(
-      questions.flatMap(({ given: { name } }): [string, TeacherLabel][] => {
-        const answer = answers.findLast(({ question }) => question === name)
-        return answer ? [[name, labelOfAnswer(answer)]] : []
+      questions.flatMap(({ given }): [string, TeacherLabel][] => {
+        const answer = answers.findLast(({ question }) => question === given.name)
+        return answer ? [[given.name, labelOfAnswer(answer, given)]] : []
       }),
     )
     const found = Object.keys(labels).length
-    if (found > 0) await save(context, text, labels)
+    if (found > 0) {
+      checkDisk(context, text, found)
+      await save(context, text, labels)
+    }
     if (found < questions.length) left.push(text)
     else budget.count(answers.reduce((sum, { costTicks }) => sum + costTicks, 0n))
   }
   return left
 }
 
-const labelOfAnswer = ({ label, model, confidence, costTicks }: TeacherAnswer): TeacherLabel => ({
+const labelOfAnswer = (
+  { label, model, confidence, costTicks }: TeacherAnswer,
+  given: SetQuestion,
+): TeacherLabel => ({
   // Written by `teacherAnswers`.
   label: JSON.parse(label) as TeacherLabel["label"],
   model,
   confidence,
   cost_usd: usdText(costTicks),
+  asked: askedHash(given),
 })
 
 /** Whether an answer is to a question as the version puts it. */
@@ -227,14 +235,13 @@ async function sameQuestions(
   version: number,
   answers: readonly TeacherAnswer[],
 ): Promise<(answer: TeacherAnswer) => boolean> {
-  const wordings = new Map<number, ReadonlyMap<string, string>>()
+  const hashes = new Map<number, ReadonlyMap<string, string>>()
   for (const number of new Set([version, ...answers.map((one) => one.version)])) {
     const { content } = await context.readVersion(number)
-    const worded = content.questions.map((one) => [one.name, JSON.stringify(toQuestion(one))] as const)
-    wordings.set(number, new Map(worded))
+    hashes.set(number, new Map(content.questions.map((one) => [one.name, askedHash(one)])))
   }
-  const wordingOf = (number: number, name: string) => wordings.get(number)?.get(name)
-  return (answer) => wordingOf(answer.version, answer.question) === wordingOf(version, answer.question)
+  const hashOf = (number: number, name: string) => hashes.get(number)?.get(name)
+  return (answer) => hashOf(answer.version, answer.question) === hashOf(version, answer.question)
 }
 
 async function withoutKnown(
@@ -250,16 +257,27 @@ async function withoutKnown(
   )
   return texts.filter(({ hash }) => {
     const labels = known.get(hash) ?? {}
-    const own = Object.values(labels).filter((one) => one.model === model.sku)
+    const own = questions.flatMap(({ given }) => {
+      const label = Object.hasOwn(labels, given.name) ? labels[given.name] : undefined
+      return label?.model === model.sku && label.asked === askedHash(given) ? [label] : []
+    })
     budget.count(own.reduce((sum, { cost_usd }) => sum + ticksOfUsd(cost_usd ?? "0"), 0n))
-    return !questions.every(
-      ({ given: { name } }) => Object.hasOwn(labels, name) && labels[name]?.model === model.sku,
-    )
+    return own.length < questions.length
   })
 }
 
 /** Of an answer, as it is stored. */
 const answerBytes = 300
+const storedBytes = ({ text }: GivenText, answers: number): number => utf8Bytes(text) + answers * answerBytes
+
+/** Before a text is asked about: an answer that is paid for is kept. */
+function checkDisk({ deps }: JobContext, text: GivenText, answers: number): void {
+  if (deps.hasRowSpace(storedBytes(text, answers))) return
+  throw new Fault(
+    "storage_full",
+    "Cannot keep the answers: the disk has no room for them; begin the job again when the operator has made some",
+  )
+}
 
 /** Before anything is spent: texts that are known already are counted twice. */
 async function checkRoom(
@@ -267,7 +285,7 @@ async function checkRoom(
   texts: readonly GivenText[],
   questions: number,
 ): Promise<void> {
-  const bytes = texts.reduce((sum, { text }) => sum + utf8Bytes(text) + questions * answerBytes, 0)
+  const bytes = texts.reduce((sum, text) => sum + storedBytes(text, questions), 0)
   await checkStorage(deps.database, job, "answers", { rows: texts.length, bytes })
   const { examples } = await countRows(deps.database, job.setId)
   if (examples + texts.length > questionSetLimits.examplesMax) throw noRoom()
@@ -281,11 +299,12 @@ const noRoom = (): Fault =>
 
 /** Null where the text is labelled; else why not. */
 async function label(distilling: Distilling, text: GivenText, signal: AbortSignal): Promise<string | null> {
-  const { budget } = distilling
+  const { context, questions, budget } = distilling
   // What is left may still pay for a shorter text, but a job that picks short ones is not worth it.
   if (budget.isReached) return "budget"
   try {
-    await save(distilling.context, text, await ask(distilling, text, signal))
+    checkDisk(context, text, questions.length)
+    await save(context, text, await ask(distilling, text, signal))
     return null
   } catch (error) {
     if (error instanceof BudgetReached) return "budget"
@@ -321,7 +340,12 @@ async function ask(
     const each = usdText(cost / BigInt(questions.length))
     const labels = questions.map(({ given, question }): [string, TeacherLabel] => [
       given.name,
-      { ...labelOf(question, own.get(given.name) ?? new Float64Array()), model: model.sku, cost_usd: each },
+      {
+        ...labelOf(question, own.get(given.name) ?? new Float64Array()),
+        model: model.sku,
+        cost_usd: each,
+        asked: askedHash(given),
+      },
     ])
     return Object.fromEntries(labels)
   } catch (error) {

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../../test/account.ts"
 import { openTestDatabase } from "../../../test/database.ts"
 import { idleSequence } from "../../../test/idle-sequence.ts"
-import { catalogOf, routerTo } from "../../../test/in-memory-gateway.ts"
-import { catalogResolver } from "../organization-access.ts"
+import { catalogOf, catalogResolver, routerTo } from "../../../test/in-memory-gateway.ts"
 import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
@@ -13,7 +12,7 @@ import { type QuestionSetContent, questionSetLimits } from "../../contract/quest
 import type { ScoreEngine } from "../../engine/engine.ts"
 import { contentKeyBytes, createContentCipher } from "../../store/content/cipher.ts"
 import { insertExamples, sealInput } from "../../store/question-sets/examples.ts"
-import { findJob, insertJob } from "../../store/question-sets/jobs.ts"
+import { findJob, insertJob, smallSetExamplesMax } from "../../store/question-sets/jobs.ts"
 import { encodeContent, findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
 import { type JobDeps, startJobs } from "./jobs.ts"
@@ -44,8 +43,14 @@ const content: QuestionSetContent = {
   ],
 }
 
-/** A set with examples and a job that teaches it, or compares its version with itself. */
-async function insertTeaching(latest = 1, kind: "teach" | "compare" = "teach") {
+const inputs = {
+  teach: { version: 1, questions: null, target_accuracy: null },
+  compare: { from: 1, to: 1 },
+  distil: { version: 1, model: "m", questions: null, budget_usd: "1" },
+}
+
+/** A set with examples and a job that teaches it, compares its version with itself, or distils. */
+async function insertTeaching(latest = 1, kind: keyof typeof inputs = "teach") {
   const { organizationId } = await insertAccount(database, ids, now)
   const [setId, jobId] = [ids.next("qs"), ids.next("job")]
   const times = { createdAt: now, updatedAt: now }
@@ -83,7 +88,12 @@ async function insertTeaching(latest = 1, kind: "teach" | "compare" = "teach") {
     organizationId,
     kind,
     input: JSON.stringify(
-      kind === "teach" ? { version: 1, questions: null, target_accuracy: null } : { from: 1, to: 1 },
+      kind === "distil"
+        ? {
+            ...inputs.distil,
+            texts: sealInput(cipher, { id: jobId, setId }, JSON.stringify(["text 100", "text 101"])),
+          }
+        : inputs[kind],
     ),
     principal: JSON.stringify(principal),
     createdAt: now,
@@ -113,15 +123,20 @@ function partsOf(changes: Partial<JobDeps> & { readonly scorer?: typeof scorer }
     clock: systemClock,
     log: silentLog,
     timeoutMs: 60_000,
+    hasRowSpace: () => true,
     changed: () => undefined,
     ...changes,
   }
 }
 
 /** Runs jobs until one has ended, or the gateway is said to be dead. */
-async function runOne(store: Database, died?: Promise<void>): Promise<void> {
+async function runOne(
+  store: Database,
+  died?: Promise<void>,
+  changes: Parameters<typeof partsOf>[0] = {},
+): Promise<void> {
   const ended = Promise.withResolvers<void>()
-  const jobs = await startJobs(partsOf({ database: store, changed: () => ended.resolve() }))
+  const jobs = await startJobs(partsOf({ database: store, changed: () => ended.resolve(), ...changes }))
   await Promise.race([ended.promise, ...(died ? [died] : [])])
   await jobs.close()
 }
@@ -151,16 +166,70 @@ test("an organization whose jobs do not end keeps no other waiting, and its jobs
   await database.query("DELETE FROM question_set_jobs")
 })
 
-const never = async (signal: AbortSignal): Promise<never> =>
-  await new Promise((_, reject) =>
+test("a short teaching does not wait behind two long ones of other organizations", async () => {
+  const long = [await insertTeaching(), await insertTeaching()]
+  for (const { setId } of long) await insertMoreExamples(setId)
+  const hanging = new Set(long.map(({ organizationId }) => organizationId))
+  const begun = new Set<string>()
+  const slow: typeof scorer = {
+    score: async (work, call) => {
+      if (!hanging.has(work.organizationId)) return await scorer.score(work, call)
+      begun.add(work.organizationId)
+      return await never(call.signal)
+    },
+  }
+  const jobs = await startJobs(partsOf({ scorer: slow }))
+  await expect.poll(() => begun, { interval: 10, timeout: 60_000 }).toEqual(hanging)
+  const { setId, jobId } = await insertTeaching()
+  await expect
+    .poll(async () => (await findJob(database, setId, jobId))?.state, { interval: 10, timeout: 60_000 })
+    .toBe("succeeded")
+  await jobs.close()
+  await database.query("DELETE FROM question_set_jobs")
+})
+
+/** One more than a small set has. */
+async function insertMoreExamples(setId: string): Promise<void> {
+  await database.query(
+    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, teacher_labels, source,
+      created_at, updated_at, sealed)
+     SELECT e.set_id || n, e.set_id, 'more ' || n, 'more ' || n, e.split, e.labels, e.teacher_labels, e.source,
+      e.created_at, e.updated_at, false
+     FROM (SELECT * FROM question_set_examples WHERE set_id = $1 LIMIT 1) e, generate_series(1, $2) n`,
+    [setId, smallSetExamplesMax],
+  )
+}
+
+async function never(signal: AbortSignal): Promise<never> {
+  signal.throwIfAborted()
+  return await new Promise((_, reject) =>
     signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
   )
+}
 
 test("what was taught is saved as a new version", async () => {
   const { organizationId, setId, jobId } = await insertTeaching()
   await runOne(database)
   expect(await findJob(database, setId, jobId)).toMatchObject({ state: "succeeded", error: null })
   expect((await findSet(database, organizationId, setId))?.latest).toBe(2)
+})
+
+test.each([
+  ["with room for its answers asks and keeps them", true, "succeeded", ["text 100", "text 101"]],
+  ["without room on the disk asks nothing", false, "failed", []],
+] as const)("a distilling job %s", async (_, hasRoom, state, texts) => {
+  const { setId, jobId } = await insertTeaching(1, "distil")
+  const asked: string[] = []
+  const counting: typeof scorer = {
+    score: async (work, call) => {
+      asked.push(work.evidence)
+      return await scorer.score(work, call)
+    },
+  }
+  await runOne(database, undefined, { scorer: counting, hasRowSpace: () => hasRoom })
+  const job = await findJob(database, setId, jobId)
+  expect([job?.state, job?.error ?? ""]).toEqual([state, hasRoom ? "" : expect.stringContaining("the disk")])
+  expect(asked.toSorted()).toEqual(texts)
 })
 
 test("teaching makes the last version that a set may have, and none after it", async () => {

@@ -9,6 +9,7 @@ import { type Change, followChanges } from "../../store/changes.ts"
 import {
   type Job,
   type JobEnd,
+  type JobSelection,
   claimJob,
   endJob,
   listJobOrganizations,
@@ -35,6 +36,8 @@ export interface JobDeps extends TextScorerDeps {
   /** Of the texts of examples. */
   readonly cipher: ContentCipher
   readonly log: Log
+  /** Whether so many bytes may be added to the database. */
+  readonly hasRowSpace: (bytes: number) => boolean
   /** Told of what a job has changed, as of other changes by this process. */
   readonly changed: (change: Change) => void
 }
@@ -62,17 +65,20 @@ interface Jobs {
 }
 
 const attemptsMax = 3
-/** A fit takes a process of some 500 MB; reading takes the engine, which is fair itself. A check does not wait behind teachings. */
+/**
+ * A fit takes a process of up to some 500 MB, which the system runs after live requests and shares fairly with other fits; reading takes
+ * the engine, which is fair itself. A check does not wait behind teachings, nor a short teaching behind long ones.
+ */
 const lanes: readonly Lane[] = [
-  { kinds: ["teach"], parallelMax: 2 },
+  { kinds: ["teach"], setSize: "small", parallelMax: 2 },
+  { kinds: ["teach"], setSize: "large", parallelMax: 2 },
   { kinds: ["check", "compare"], parallelMax: 4 },
-  { kinds: ["next"], parallelMax: 1 },
+  { kinds: ["next"], parallelMax: 2 },
   // It waits for another machine.
   { kinds: ["distil"], parallelMax: 4 },
 ]
 
-interface Lane {
-  readonly kinds: readonly Job["kind"][]
+interface Lane extends JobSelection {
   readonly parallelMax: number
 }
 
@@ -87,16 +93,16 @@ export async function startJobs(deps: JobDeps): Promise<Jobs> {
   return await followChanges(deps.database, ...queues)
 }
 
-function jobKind(deps: JobDeps, { kinds, parallelMax }: Lane): WorkKind<RunningJob> {
+function jobKind(deps: JobDeps, { parallelMax, ...jobs }: Lane): WorkKind<RunningJob> {
   const { database, clock, changed } = deps
   return {
-    name: `question-set jobs (${kinds.join(", ")})`,
+    name: `question-set jobs (${[...jobs.kinds, jobs.setSize ?? "any size"].join(", ")})`,
     table: "question_set_jobs",
     parallelMax,
     perOwnerMax: 1,
-    listOwners: (now) => listJobOrganizations(database, kinds, now),
+    listOwners: (now) => listJobOrganizations(database, jobs, now),
     claim: async (organizationId, lease) => {
-      const job = await claimJob(database, organizationId, { ...lease, kinds })
+      const job = await claimJob(database, organizationId, { ...lease, ...jobs })
       return job && { job, progress: 0 }
     },
     renew: async ({ job, progress }, until) => {

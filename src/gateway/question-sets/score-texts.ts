@@ -4,7 +4,7 @@ import type { Ticks } from "../../base/money.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { CallSource, RequestFacts } from "../../contract/endpoint.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
-import { detectLanguage } from "../language.ts"
+import { detectLanguage, languageToRead } from "../language.ts"
 import { scoreStages, type StagedAnswers } from "../decision-stages.ts"
 import { mostOfStages } from "../further-stages.ts"
 import { score, type ScoreDeps, type Scored } from "../score.ts"
@@ -32,6 +32,8 @@ export interface TextCaller {
   readonly isBatch?: boolean
   /** Told the most that a text can cost, before anything is reserved for it; what it throws ends the text. */
   readonly admits?: (most: Ticks) => void | Promise<void>
+  /** Told what an answer cost that cannot be used. */
+  readonly onUnusable?: (costTicks: Ticks) => void
   /** A client waits for the outcome: a full worker fails the call at once. */
   readonly isWaitedFor?: boolean
 }
@@ -55,7 +57,7 @@ export async function scoreText(
       await admits?.(costOf(model.prices, most))
       await call.sequence.reserve(model, most)
     }
-    call.inLanguage(detectLanguage(work.evidence))
+    call.inLanguage(await detectLanguage(work.evidence))
     return await score(deps, { ...work, call, model, isCharged, ...(admits ? { admit } : {}) }, signal)
   })
 }
@@ -118,9 +120,10 @@ export async function askVersion(
     questionNames,
     branches: [],
   })
-  const { organizationId, isCharged } = caller
+  const { organizationId, isCharged, onUnusable } = caller
   const { model: name, taughtOn } = version
-  const language = detectLanguage(evidence)
+  const written = await detectLanguage(evidence)
+  const language = await languageToRead(written, classification.questions)
   const named = { organizationId, name, wanted: "decisions", key, language, taughtOn } as const
   const found = await deps.models.resolve(named)
   // Answers are compared: that of an earlier stage must not stand for one that failed.
@@ -128,8 +131,8 @@ export async function askVersion(
   const { questions: plain, branches } = classification
   await caller.admits?.(mostOfStages(deps, classification, resolved))
   const staged = await recordText(deps, caller, signal, async (call) => {
-    call.inLanguage(language)
-    const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
+    call.inLanguage(written)
+    const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged, onUnusable }
     return await scoreStages(deps, request, setReader(questions, resolved, { ...version, evidence }))
   })
   return { ...staged, questions }

@@ -2,7 +2,6 @@
  * Shadows: another version or model answers a share of the requests beside the published one, unseen. What it costs is charged as any
  * request, and held to the shadow's own budget of the day; limits and budgets of the caller's key are for what the caller asks.
  */
-import { unusableIn } from "../../engine/engine.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
@@ -103,10 +102,11 @@ async function run(deps: ShadowDeps, answered: AnsweredRequest, stopping: AbortS
     requestId: sequenceId,
     isCharged: true,
     admits: async (most: Ticks) => await day.hold(most),
+    onUnusable: (costTicks: Ticks) => day.countUnusable(costTicks),
   } as const
   const asked = askVersion(deps, caller, other, { evidence, questionNames, key }, signal)
   const shadowed = await asked.catch((error: unknown) => {
-    day.countFailed(questionNames.length, unusableIn(error)?.costTicks ?? 0n)
+    day.countFailed(questionNames.length)
     if (error instanceof BudgetSpent) return null
     throw error
   })
@@ -165,6 +165,8 @@ class ShadowDay {
   readonly #named: Pick<CountedStage, "organizationId" | "cascade" | "stage">
   readonly #costMax: Ticks
   #hold: DayHold | null = null
+  /** What is paid all the same. */
+  #unusableTicks = 0n
 
   constructor(deps: Pick<ShadowDeps, "days">, of: OfSet, costMax: Ticks) {
     this.#deps = deps
@@ -178,18 +180,22 @@ class ShadowDay {
     if (!this.#hold) throw new BudgetSpent()
   }
 
-  /** What cannot be used is paid all the same. */
-  countFailed(questions: number, costTicks: Ticks): void {
-    this.#hold?.(costTicks)
-    const counted = { questions: 0, unanswered: questions, costTicks, isHeld: this.#hold !== null }
-    this.#deps.days.count({ ...this.#named, ...counted })
+  countUnusable(costTicks: Ticks): void {
+    this.#unusableTicks += costTicks
+  }
+
+  countFailed(questions: number): void {
+    this.#count({ questions: 0, unanswered: questions }, 0n)
   }
 
   countAnswered(results: readonly ShadowResult[], costTicks: Ticks): void {
+    this.#count({ questions: results.length, changed: results.filter(isDifferent).length }, costTicks)
+  }
+
+  #count(counted: Pick<CountedStage, "questions" | "changed" | "unanswered">, answeredTicks: Ticks): void {
+    const costTicks = answeredTicks + this.#unusableTicks
     this.#hold?.(costTicks)
-    const changed = results.filter(isDifferent).length
-    const counted = { questions: results.length, changed, costTicks, isHeld: true }
-    this.#deps.days.count({ ...this.#named, ...counted })
+    this.#deps.days.count({ ...this.#named, ...counted, costTicks, isHeld: this.#hold !== null })
   }
 }
 

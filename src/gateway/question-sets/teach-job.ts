@@ -20,6 +20,7 @@ import type { ContentCipher } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
 import {
   type Example,
+  askedHash,
   decodeLabels,
   decodeTeacherLabels,
   listExamples,
@@ -138,10 +139,13 @@ export function planOf(given: SetQuestion, all: readonly ReadExample[], holdsOut
   const question = toQuestion(given)
   const examples = new Map<string, LabelledExample>()
   const teacher = new TeacherTally()
+  const asked = askedHash(given)
   let [labelled, training] = [0, 0]
   for (const { example, labels, teacherLabels } of all) {
     const person = Object.hasOwn(labels, given.name) ? indexOf(question, labels[given.name]) : -1
-    const answer = Object.hasOwn(teacherLabels, given.name) ? teacherLabels[given.name] : undefined
+    const stored = Object.hasOwn(teacherLabels, given.name) ? teacherLabels[given.name] : undefined
+    const answer = stored?.asked === asked ? stored : undefined
+    if (stored && !answer) teacher.outdated++
     const taught = answer ? indexOf(question, answer.label) : -1
     if (answer && taught >= 0) teacher.count(answer, taught, person < 0 ? null : person)
     if (person >= 0) {

@@ -2,6 +2,7 @@
 import { ticksOfUsd, usdText } from "../../base/money.ts"
 import type { TeacherReport } from "../../contract/question-sets/distil.ts"
 import type { TeacherLabel } from "../../contract/question-sets/examples.ts"
+import { plural } from "../../base/plural.ts"
 import { percentText } from "../../scoring/evaluation.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import type { PromiseOutcome } from "../../scoring/teach/promise.ts"
@@ -10,6 +11,8 @@ import type { ReadRow } from "./teach-readings.ts"
 /** Of one question, over all texts that it has answered. */
 export class TeacherTally {
   readonly models = new Set<string>()
+  /** Answers to other words of the question. */
+  outdated = 0
   judged = 0
   right = 0
   #priced = 0
@@ -50,7 +53,7 @@ export function teacherReport({
   rows,
   question,
 }: Distilled): TeacherReport | undefined {
-  if (tally.models.size === 0) return undefined
+  if (tally.models.size === 0 && tally.outdated === 0) return undefined
   const models = [...tally.models].toSorted()
   const share = promise?.isPromised === true ? promise.coverage : null
   const before = tally.meanTicks
@@ -60,24 +63,34 @@ export function teacherReport({
   const [costBefore, costAfter] = [before, before === null ? null : own + (1 - (share ?? 0)) * before].map(
     ofThousand,
   )
-  const { judged, right } = tally
+  const { judged, right, outdated } = tally
   return {
     models,
     labels: taught.teacher?.rows ?? 0,
     weight: taught.teacher?.weight ?? 0,
+    outdated,
     judged,
     right,
     share,
     cost_before_usd: costBefore ?? null,
     cost_after_usd: costAfter ?? null,
-    sentence:
-      (share === null
-        ? `Nothing is promised yet: ${models.join(", ")} would have to answer everything`
-        : `${percentText(share)} of decisions need no ${models.join(", ")}`) +
-      (share !== null && costBefore != null ? `; 1,000 cost $${costAfter} instead of $${costBefore}` : "") +
-      (judged > 0 ? `; it agrees with people on ${right} of ${judged} texts` : ""),
+    sentence: [
+      ...(models.length > 0 ? [shareSentence(models, share)] : []),
+      ...(share !== null && costBefore != null ? [`1,000 cost $${costAfter} instead of $${costBefore}`] : []),
+      ...(judged > 0 ? [`it agrees with people on ${right} of ${judged} texts`] : []),
+      ...(outdated > 0
+        ? [
+            `${plural(outdated, "answer")} to other words of the question ${outdated === 1 ? "is" : "are"} left out; distil again to ask anew`,
+          ]
+        : []),
+    ].join("; "),
   }
 }
+
+const shareSentence = (models: readonly string[], share: number | null): string =>
+  share === null
+    ? `Nothing is promised yet: ${models.join(", ")} would have to answer everything`
+    : `${percentText(share)} of decisions need no ${models.join(", ")}`
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)

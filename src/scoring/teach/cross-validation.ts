@@ -3,18 +3,11 @@
  * not chosen between but averaged by their loss out of fold, so that one row more or less cannot switch from one to another. Only
  * people's labels judge: those of a teacher are fitted to with every fold.
  */
-import {
-  type Candidate,
-  type PathOptions,
-  type Problem,
-  fitCandidates,
-  peopleOf,
-  pickRows,
-  predict,
-  withTeacher,
-} from "./problem.ts"
+import type { Candidate } from "./candidates.ts"
+import { type PathOptions, fitCandidates, predict } from "./fit-candidates.ts"
 import { type Random, shuffled } from "./random.ts"
 import { subtractLogSum } from "./logits.ts"
+import { type Problem, peopleOf, pickRows, withTeacher } from "./problem.ts"
 
 export interface CrossValidation {
   /** How much each candidate counts; they add up to one. */

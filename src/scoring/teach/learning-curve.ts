@@ -1,18 +1,11 @@
 /** How accuracy grows with labels: measured on parts of them, and carried on to a target by a power law. */
 import { percentText } from "../evaluation.ts"
 import type { Interval, LearningPoint } from "./artefact.ts"
+import type { Candidate } from "./candidates.ts"
 import { crossValidate } from "./cross-validation.ts"
 import { outcomesOf, wilson } from "./figures.ts"
-import {
-  type Candidate,
-  type PathOptions,
-  type Problem,
-  fitCandidates,
-  mixed,
-  pickRows,
-  predict,
-  withTeacher,
-} from "./problem.ts"
+import { type PathOptions, fitCandidates, mixed, predict } from "./fit-candidates.ts"
+import { type Problem, pickRows, withTeacher } from "./problem.ts"
 import { type Random, seededRandom, shuffled } from "./random.ts"
 
 /** A quarter and a half of the labels; more than so many take long, and tell little more. */

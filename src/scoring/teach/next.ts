@@ -2,16 +2,9 @@
  * Which texts to label next: those that the labels so far leave uncertain, that differ from each other and from what is labelled.
  * Greedy: each pick is the text with the greatest product of these, and moves those near it back.
  */
-import {
-  type Candidate,
-  type Problem,
-  fitCandidates,
-  modelLogits,
-  parts,
-  predict,
-  problemLike,
-  problemOf,
-} from "./problem.ts"
+import type { Candidate } from "./candidates.ts"
+import { fitCandidates, predict } from "./fit-candidates.ts"
+import { type Problem, modelLogits, parts, problemLike, problemOf } from "./problem.ts"
 import type { TaughtQuestion, TaughtRow } from "./question.ts"
 import { seededRandom } from "./random.ts"
 

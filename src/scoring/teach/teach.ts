@@ -20,29 +20,19 @@ import {
 } from "./artefact.ts"
 import { expand } from "./basis.ts"
 import { blendLogs, fitBlend } from "./blend.ts"
+import { type Candidate, candidatesOf } from "./candidates.ts"
 import { type CrossValidation, crossValidate, foldCountOf, mean, standardError } from "./cross-validation.ts"
 import { type FeatureKind, featureKinds } from "./features.ts"
 import { figuresOf, outcomesOf } from "./figures.ts"
 import { learningCurve } from "./learning-curve.ts"
 import { type Lexicon, expandWeights } from "./lexicon.ts"
-import {
-  type Candidate,
-  type MixedHead,
-  type Problem,
-  candidatesOf,
-  fitCandidates,
-  mixed,
-  modelLogits,
-  peopleOf,
-  predict,
-  problemLike,
-  problemOf,
-} from "./problem.ts"
 import type { JudgedAnswer } from "./promise.ts"
 import { type QuestionKind, type TaughtQuestion, type TaughtRow, checkRows } from "./question.ts"
 import { hashExamples } from "./row-hash.ts"
 import { type Random, seededRandom } from "./random.ts"
 import { laterLogs, type StagedRow, stagedRows, type StageLogs } from "./cascade.ts"
+import { type MixedHead, fitCandidates, mixed, predict } from "./fit-candidates.ts"
+import { type Problem, modelLogits, peopleOf, problemLike, problemOf } from "./problem.ts"
 
 interface TeachOptions {
   /** Of the engine that gave margins and vectors. */

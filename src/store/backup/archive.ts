@@ -9,6 +9,7 @@ import { createReadStream, createWriteStream } from "node:fs"
 import { rename, rm } from "node:fs/promises"
 import { finished, pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
+import { parsedJson } from "../../base/json.ts"
 import { readLines } from "../lines.ts"
 
 export const backupFormat = 1
@@ -124,7 +125,7 @@ export async function readArchive(
 }
 
 function headerOf(file: string, text: string): BackupHeader {
-  const header = readJson(text) as Partial<BackupHeader> | undefined
+  const header = parsedJson(text) as Partial<BackupHeader> | undefined
   if (header?.format === undefined || header.migrations === undefined)
     throw new BackupUnusable(`Cannot read ${file}: it is not a backup of Umpire`)
   if (header.format !== backupFormat)
@@ -132,14 +133,6 @@ function headerOf(file: string, text: string): BackupHeader {
       `Cannot read ${file}: version ${header.version} made it; use that or a later one`,
     )
   return header as BackupHeader
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 async function* linesOf(file: string): AsyncGenerator<string> {

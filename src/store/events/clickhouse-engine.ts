@@ -14,6 +14,7 @@ import {
   addedColumnNames,
   columns,
   firstColumnNames,
+  stageFields,
 } from "./event.ts"
 
 const connectionsMax = 4
@@ -76,6 +77,10 @@ function encodeRows(rows: readonly EventRow[]): Buffer {
 const encodeRow = (row: EventRow): string =>
   JSON.stringify(columnNames.map((name) => (name === "cost_ticks" ? String(row[name]) : row[name])))
 
+const stageTypes = { text: "String", number: "Float64" }
+const clickhouseStage = Object.entries(stageFields).map(([name, type]) => `${name} ${stageTypes[type]}`)
+const clickhouseStages = `JSONExtract(stages, 'Array(Tuple(${clickhouseStage.join(", ")}))')`
+
 const clickhouseDialect: Dialect = {
   parameter: (name, type) => `{${name}:${type}}`,
   table: "sequences FINAL",
@@ -94,10 +99,13 @@ const clickhouseDialect: Dialect = {
   positionIn: (value, list) => `indexOf(${list}, ${value})`,
   contains: (list, value) => `has(${list}, ${value})`,
   hasAny: (list, other) => `hasAny(${list}, ${other})`,
+  hasAll: (list, other) => `hasAll(${list}, ${other})`,
   isEmpty: (list) => `empty(${list})`,
   afterPrefix: (list, prefix) =>
     `substring(arrayFirst(one -> startsWith(one, ${prefix}), ${list}), length(${prefix}) + 1)`,
   dayNumber: (timestamp) => `intDiv(${timestamp}, 86400000)`,
+  stages: clickhouseStages,
+  stageModels: `arrayMap(one -> one.model, ${clickhouseStages})`,
 }
 
 const types: Record<ColumnType, string> = {

@@ -33,6 +33,7 @@ import {
   addedColumnNames,
   addedColumns,
   firstColumnNames,
+  stageFields,
 } from "./event.ts"
 
 /** Statements that read at the same time; more wait. */
@@ -229,9 +230,14 @@ function typesOf(values: Values): Record<string, DuckDBType> {
 
 function plain(row: SqlRow): SqlRow {
   return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [name, typeof value === "bigint" ? Number(value) : value]),
+    Object.entries(row).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.map(plainCell) : plainCell(value),
+    ]),
   )
 }
+
+const plainCell = (value: unknown): unknown => (typeof value === "bigint" ? Number(value) : value)
 
 const duckdbTypes: Record<ColumnType, DuckDBType> = {
   text: VARCHAR,
@@ -280,6 +286,10 @@ function valueOf(cell: Cell): DuckDBValue {
 
 const instantOf = (cell: Cell): DuckDBValue => (typeof cell === "number" ? BigInt(cell) : valueOf(cell))
 
+const stageTypes = { text: "VARCHAR", number: "DOUBLE" }
+const duckdbStage = Object.entries(stageFields).map(([name, type]) => `"${name}":"${stageTypes[type]}"`)
+const duckdbStages = `from_json(stages, '[{${duckdbStage.join(",")}}]')`
+
 const duckdbDialect: Dialect = {
   parameter: (name) => `$${name}`,
   // A row that is already there is never inserted, so there is nothing to merge.
@@ -298,10 +308,13 @@ const duckdbDialect: Dialect = {
   positionIn: (value, list) => `coalesce(list_position(${list}, ${value}), 0)`,
   contains: (list, value) => `list_contains(${list}, ${value})`,
   hasAny: (list, other) => `list_has_any(${list}, ${other})`,
+  hasAll: (list, other) => `list_has_all(${list}, ${other})`,
   isEmpty: (list) => `len(${list}) = 0`,
   afterPrefix: (list, prefix) =>
     `coalesce(substr(list_filter(${list}, lambda one: starts_with(one, ${prefix}))[1], len(${prefix}) + 1), '')`,
   dayNumber: (timestamp) => `(${timestamp} // 86400000)`,
+  stages: duckdbStages,
+  stageModels: `list_transform(${duckdbStages}, lambda one: one.model)`,
 }
 
 const types: Record<ColumnType, string> = {

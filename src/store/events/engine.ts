@@ -61,11 +61,17 @@ export interface Dialect {
   contains(list: string, value: string): string
   /** Whether the lists have a value in common. */
   hasAny(list: string, other: string): string
+  /** Whether the first list has every value of the other. */
+  hasAll(list: string, other: string): string
   isEmpty(list: string): string
   /** What follows the prefix in the first text of the list that begins with it; empty when none does. */
   afterPrefix(list: string, prefix: string): string
   /** Days since 1970, of a timestamp in milliseconds. */
   dayNumber(timestamp: string): string
+  /** The list of a request's stages, each with the fields of `stageFields`; for rows that have some. */
+  readonly stages: string
+  /** The list of their models. */
+  readonly stageModels: string
 }
 
 export class EventEngineError extends Error {

@@ -118,6 +118,16 @@ export const addedColumns = {
 
 export const columns: Record<keyof EventRow, ColumnType> = { ...firstColumns, ...addedColumns }
 
+/** What statements read of the stages; a cost is decimal text. */
+export const stageFields = {
+  model: "text",
+  input_tokens: "number",
+  cached_input_tokens: "number",
+  output_tokens: "number",
+  ms: "number",
+  cost_ticks: "text",
+} as const satisfies Partial<Record<keyof RecordedStage, "text" | "number">>
+
 export const columnNames = keysOf(columns)
 export const firstColumnNames = keysOf(firstColumns)
 export const addedColumnNames = keysOf(addedColumns)

@@ -1,6 +1,7 @@
 /** Takes events from the journal and from files, and knows which of them cannot be there yet. */
 import { createReadStream } from "node:fs"
 import { z } from "zod"
+import { parsedJson } from "../../base/json.ts"
 import { SequenceAttempt, attemptsMax, principalKinds } from "../../contract/sequences.ts"
 import { virtualModelLimits } from "../../contract/platform/virtual-models.ts"
 import { tagKeyForm, tagLimits } from "../../contract/tags.ts"
@@ -211,12 +212,8 @@ const ImportedRecord = z.object({
 function readLine(line: string, number: number): SequenceRecord {
   if (line.length > lineBytesMax)
     throw new EventEngineError(`Cannot import line ${number}: it has more than ${lineBytesMax} characters`)
-  let value: unknown
-  try {
-    value = JSON.parse(line)
-  } catch {
-    throw new EventEngineError(`Cannot import line ${number}: it is not JSON`)
-  }
+  const value = parsedJson(line)
+  if (value === undefined) throw new EventEngineError(`Cannot import line ${number}: it is not JSON`)
   const parsed = ImportedRecord.safeParse(value)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues

@@ -8,9 +8,9 @@ import {
   bucketsMax,
 } from "../../contract/analytics.ts"
 import { type Dialect, type EventEngine, type Statement, StatementWriter } from "./engine.ts"
-import { resultNames } from "./event.ts"
+import { type EventRow, resultNames } from "./event.ts"
 import { type RowOf, integer, number, row, text } from "../rows.ts"
-import { type Selection, columnOf, conditions, keyOf, metricOf } from "./selection.ts"
+import { type Selection, columnOf, conditions, groupColumn, keyOf, measured, metricOf } from "./selection.ts"
 
 export interface Question {
   readonly organizationId: string
@@ -132,10 +132,20 @@ async function isExact(
   return inRange <= exactRowsMax
 }
 
+const setColumns = [
+  "result",
+  "input_tokens",
+  "cached_input_tokens",
+  "output_tokens",
+  "seq_duration_ms",
+  "gateway_latency_ms",
+] as const
+
 /** Totals and buckets in one reading of the events, with the results as columns: there are only three. */
 function setsStatement({ dialect }: EventEngine, question: Question, grid: Grid, exact: boolean): Statement {
   const writer = new StatementWriter(dialect)
   const measure = (metric: Metric): string => metricOf(metric, dialect, exact)
+  const selected = { ...question, groupBy: "result", columns: ["timestamp", ...setColumns] } as const
   const counts = resultNames.map((name) => `count(*) FILTER (WHERE result = '${name}') AS ${name}`)
   return writer.finish(`
 SELECT grouping(bucket) AS no_bucket, bucket, ${counts.join(", ")},
@@ -143,10 +153,8 @@ SELECT grouping(bucket) AS no_bucket, bucket, ${counts.join(", ")},
   ${measure("cached_in_tokens")} AS cached_in_tokens, ${measure("out_tokens")} AS out_tokens,
   ${measure("duration")} AS duration_ms, ${dialect.percentiles("gateway_latency_ms", exact)} AS latencies
 FROM (
-  SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, result, input_tokens, cached_input_tokens, output_tokens,
-    seq_duration_ms, gateway_latency_ms
-  FROM ${dialect.table}
-  WHERE ${conditions(question, dialect, writer)}
+  SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, ${setColumns.join(", ")}
+  FROM ${measured(selected, dialect, writer)}
 ) AS events
 GROUP BY GROUPING SETS ((), (bucket))`)
 }
@@ -163,8 +171,7 @@ function groupsStatement(
 SELECT key, count(*) AS count, ${metricOf(question.metric, dialect, exact)} AS value
 FROM (
   SELECT ${keyColumns(question, dialect, writer)}
-  FROM ${dialect.table}
-  WHERE ${conditions(question, dialect, writer)}
+  FROM ${measured({ ...question, columns: columnsOf(question) }, dialect, writer)}
 ) AS events
 GROUP BY key
 ORDER BY value DESC, key ASC
@@ -195,14 +202,14 @@ function cellsStatement(
   top: readonly string[],
 ): Statement {
   const writer = new StatementWriter(dialect)
+  const selected = { ...question, columns: ["timestamp", ...columnsOf(question)] } as const
   return writer.finish(`
 SELECT bucket, place, ${metricOf(question.metric, dialect, exact)} AS value
 FROM (
   SELECT *, ${dialect.positionIn("group_key", writer.texts(top))} AS place
   FROM (
     SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, ${keyColumns(question, dialect, writer, "group_key")}
-    FROM ${dialect.table}
-    WHERE ${conditions(question, dialect, writer)}
+    FROM ${measured(selected, dialect, writer)}
   ) AS events
 ) AS placed
 GROUP BY bucket, place`)
@@ -228,6 +235,12 @@ function keyColumns(
 ): string {
   const column = columnOf(metric)
   return `${keyOf(groupBy, dialect, writer)} AS ${alias}${column === null ? "" : `, ${column}`}`
+}
+
+/** What `keyColumns` reads. */
+function columnsOf({ groupBy, metric }: Question): (keyof EventRow)[] {
+  const [key, column] = [groupColumn(groupBy), columnOf(metric)]
+  return column === null || column === key ? [key] : [key, column]
 }
 
 type Measures = Omit<OverviewResponse["summary"], "error_rate">

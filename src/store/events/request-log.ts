@@ -11,7 +11,6 @@ import { conditions, tagMatch } from "./selection.ts"
 /** Columns that a filter compares for equality. */
 type FilteredColumn =
   | "api_key_id"
-  | "model"
   | "call_source"
   | "result"
   | "error_code"

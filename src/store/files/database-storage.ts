@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { bigint, bytes as bytesColumn, integer, part, run } from "../rows.ts"
 import { type Database, isUniqueViolation } from "../sql.ts"
-import { BlobDamaged, type BlobName, type ByteRange, type FileStorage, verified } from "./storage.ts"
+import { type BlobName, type ByteRange, type FileStorage, blobCut, blobGone, verified } from "./storage.ts"
 
 const databaseStorageId = "database"
 
@@ -102,7 +102,7 @@ async function* readRange(
 ): AsyncGenerator<Uint8Array> {
   const id = await integer.first(database)`SELECT id FROM file_contents
     WHERE organization_id = ${organizationId} AND sha256 = ${sha256}`
-  if (id === null) throw new BlobDamaged("Cannot read the file: its bytes are gone from the storage")
+  if (id === null) throw blobGone()
   for (let at = start, left = length; left > 0;) {
     const first = Math.floor(at / pieceBytes)
     const last = Math.min(first + piecesAtOnce - 1, Math.floor((at + left - 1) / pieceBytes))
@@ -116,7 +116,7 @@ async function* readRange(
     left -= wanted.length
     if (found.length <= last - first || wanted.length === 0) {
       if (length === Infinity || left === 0) return
-      throw new BlobDamaged("Cannot read the file: it is shorter than it was")
+      throw blobCut()
     }
   }
 }

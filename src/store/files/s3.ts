@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { AwsClient } from "aws4fetch"
 import type { Log } from "../../base/log.ts"
-import { BlobDamaged, type BlobName, type ByteRange, type FileStorage, verified } from "./storage.ts"
+import { type BlobName, type ByteRange, type FileStorage, blobCut, blobGone, verified } from "./storage.ts"
 
 interface S3Place {
   readonly endpoint: string
@@ -95,8 +95,7 @@ function openBucket({ endpoint, region, bucket, prefix, accessKeyId, secretAcces
       if (response.status === 416) return new Uint8Array()
       if (response.ok) return new Uint8Array(await response.arrayBuffer())
       const why = await refusal(response)
-      if (why.includes("NoSuchKey"))
-        throw new BlobDamaged("Cannot read the file: its bytes are gone from the storage")
+      if (why.includes("NoSuchKey")) throw blobGone()
       throw new Error(why)
     },
     copy: async (from, to) => {
@@ -206,7 +205,7 @@ async function* readRange(
     done += bytes.length
     if (bytes.length === wanted) continue
     if (length === Infinity) return
-    throw new BlobDamaged("Cannot read the file: it is shorter than it was")
+    throw blobCut()
   }
 }
 

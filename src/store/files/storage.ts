@@ -55,6 +55,11 @@ export class BlobDamaged extends Error {
   override readonly name = "BlobDamaged"
 }
 
+export const blobGone = (cause?: unknown): BlobDamaged =>
+  new BlobDamaged("Cannot read the file: its bytes are gone from the storage", { cause })
+
+export const blobCut = (): BlobDamaged => new BlobDamaged("Cannot read the file: it is shorter than it was")
+
 const readBytes = 256 * 1024
 /** A file that is being uploaded is written to again and again. */
 const stagingMsMax = 24 * 3_600_000
@@ -176,7 +181,7 @@ async function openBlob(path: string): Promise<FileHandle> {
     return await open(path, "r")
   } catch (cause) {
     if (errorCode(cause) !== "ENOENT") throw cause
-    throw new BlobDamaged("Cannot read the file: its bytes are gone from the storage", { cause })
+    throw blobGone(cause)
   }
 }
 
@@ -204,7 +209,7 @@ async function* readRange(path: string, { start, length }: ByteRange): AsyncGene
       const { bytesRead } = await file.read(buffer, 0, buffer.length, start + done)
       if (bytesRead === 0) {
         if (length === Infinity) return
-        throw new BlobDamaged("Cannot read the file: it is shorter than it was")
+        throw blobCut()
       }
       done += bytesRead
       yield buffer.subarray(0, bytesRead)

@@ -1,5 +1,7 @@
 /** Examples and frozen cases of question sets. Labels are JSON: the right answer by the name of the question. */
+import { createHash } from "node:crypto"
 import { Fault } from "../../contract/errors.ts"
+import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import type { Label, TeacherLabel } from "../../contract/question-sets/examples.ts"
 import type { ContentCipher } from "../content/cipher.ts"
 import { boolean, oneOf, row, type RowOf, text, timestamp, part, run, runCounted } from "../rows.ts"
@@ -76,6 +78,27 @@ export type TeacherLabels = Readonly<Record<string, TeacherLabel>>
 // Written by the functions that add examples and cases, and by distillation.
 export const decodeLabels = (text: string): Labels => JSON.parse(text)
 export const decodeTeacherLabels = (text: string): TeacherLabels => JSON.parse(text)
+
+/** Of what a question asks: its words, options and levels, not its name or settings. The order of options is none of it. */
+export function askedHash(question: SetQuestion): string {
+  const { type, instructions } = question
+  const answers = type === "predicate" ? [] : type === "choice" ? choicesOf(question) : levelsOf(question)
+  const asked = JSON.stringify([type, instructions, answers])
+  return createHash("sha256").update(asked).digest("hex").slice(0, askedHashDigits)
+}
+
+const askedHashDigits = 16
+
+type AnswerWords = readonly [string, string]
+
+const choicesOf = ({ choices }: SetQuestion & { type: "choice" }): AnswerWords[] =>
+  choices
+    .map(({ value, description }): AnswerWords => [String(value), description ?? ""])
+    .toSorted(([a], [b]) => Number(a > b) - Number(a < b))
+
+/** Labels name a level by its place. */
+const levelsOf = ({ levels }: SetQuestion & { type: "score" }): AnswerWords[] =>
+  levels.map(({ label, description }) => [label, description ?? ""])
 
 const Case = row({
   ...StoredText.columns,
@@ -176,6 +199,11 @@ export const pageCases = (sql: Sql, setId: string, page: PageRequest) =>
 
 export const listCases = (sql: Sql, setId: string) =>
   Case.all(sql)`SELECT * FROM question_set_cases WHERE set_id = ${setId} ORDER BY id`
+
+/** Of these, those whose text is a case. */
+export const findCaseHashes = (sql: Sql, setId: string, hashes: readonly string[]) =>
+  text.all(sql)`SELECT input_hash FROM question_set_cases
+    WHERE set_id = ${setId} AND input_hash = ANY(${hashes}::text[])`
 
 /** Each with another text. Answers how many texts were new. */
 export async function putCases(sql: Sql, cases: readonly Case[]): Promise<number> {

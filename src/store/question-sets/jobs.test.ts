@@ -37,7 +37,7 @@ const claim = (organizationId: string, second: number, kinds: readonly Job["kind
 test("jobs of an organization are claimed in their order, each kind for itself", async () => {
   const { organizationId, jobs } = await queueJobs(["teach", "check", "teach", "compare"])
   await queueJobs(["check"])
-  expect(await listJobOrganizations(database, ["teach"], at(1))).toEqual([organizationId])
+  expect(await listJobOrganizations(database, { kinds: ["teach"] }, at(1))).toEqual([organizationId])
   const checks = ["check", "compare"] as const
   const claimed = [
     await claim(organizationId, 1, checks),
@@ -47,7 +47,7 @@ test("jobs of an organization are claimed in their order, each kind for itself",
   ]
   expect(claimed.map((job) => job?.id)).toEqual([jobs[1], jobs[0], jobs[2], jobs[3]])
   expect(await claim(organizationId, 5)).toBeNull()
-  expect(await listJobOrganizations(database, ["teach"], at(5))).toEqual([])
+  expect(await listJobOrganizations(database, { kinds: ["teach"] }, at(5))).toEqual([])
 })
 
 test("a job whose gateway is gone, or that was given back, is claimed again", async () => {
@@ -58,6 +58,6 @@ test("a job whose gateway is gone, or that was given back, is claimed again", as
   const second = await claim(organizationId, 32)
   expect(second).toMatchObject({ id, attempts: 2 })
   if (second) await returnJob(database, second)
-  expect(await listJobOrganizations(database, ["teach"], at(33))).toEqual([organizationId])
+  expect(await listJobOrganizations(database, { kinds: ["teach"] }, at(33))).toEqual([organizationId])
   expect(await claim(organizationId, 33)).toMatchObject({ id, attempts: 2 })
 })

@@ -80,25 +80,35 @@ export const cancelJob = (sql: Sql, setId: string, id: string, now: Date) =>
       state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
     WHERE set_id = ${setId} AND id = ${id} RETURNING *`
 
-const dueOf = (kinds: readonly Job["kind"][], now: Date) =>
-  fragment`(state = 'queued' OR (state = 'running' AND leased_until < ${now}))
-    AND kind = ANY(${kinds}::text[])`
-
-/** Organizations with jobs of these kinds that wait, or whose gateway is gone. */
-export function listJobOrganizations(sql: Sql, kinds: readonly Job["kind"][], now: Date): Promise<string[]> {
-  return listOrganizations(sql, fragment`question_set_jobs WHERE ${dueOf(kinds, now)}`)
+export interface JobSelection {
+  readonly kinds: readonly Job["kind"][]
+  /** Of sets with at most `smallSetExamplesMax` examples, or with more; left out: of any. */
+  readonly setSize?: "small" | "large"
 }
 
-/** The organization's oldest job of these kinds that waits, or whose gateway is gone; null when there is none. */
-export const claimJob = (
-  sql: Sql,
-  organizationId: string,
-  { now, until, kinds }: Lease & { readonly kinds: readonly Job["kind"][] },
-) =>
+/** Teaching a set of so many examples is over in a minute or so. */
+export const smallSetExamplesMax = 2_000
+
+/** No more rows are counted than it takes to know. */
+const isOfSmallSet = fragment`(SELECT count(*) FROM (SELECT FROM question_set_examples e
+  WHERE e.set_id = question_set_jobs.set_id LIMIT ${smallSetExamplesMax + 1}) some_examples) <= ${smallSetExamplesMax}`
+
+const dueOf = ({ kinds, setSize }: JobSelection, now: Date) =>
+  fragment`(state = 'queued' OR (state = 'running' AND leased_until < ${now}))
+    AND kind = ANY(${kinds}::text[])
+    AND ${setSize === undefined ? part("true") : fragment`(${isOfSmallSet}) = ${setSize === "small"}`}`
+
+/** Organizations with such jobs that wait, or whose gateway is gone. */
+export function listJobOrganizations(sql: Sql, jobs: JobSelection, now: Date): Promise<string[]> {
+  return listOrganizations(sql, fragment`question_set_jobs WHERE ${dueOf(jobs, now)}`)
+}
+
+/** The organization's oldest such job that waits, or whose gateway is gone; null when there is none. */
+export const claimJob = (sql: Sql, organizationId: string, { now, until, ...jobs }: Lease & JobSelection) =>
   Job.first(sql)`UPDATE question_set_jobs
     SET state = 'running', attempts = attempts + 1, leased_until = ${until}, started_at = ${now}
     WHERE id = (SELECT id FROM question_set_jobs
-    WHERE organization_id = ${organizationId} AND ${dueOf(kinds, now)}
+    WHERE organization_id = ${organizationId} AND ${dueOf(jobs, now)}
       ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`
 
 /** Null when the job is gone or another gateway has it. */
@@ -139,15 +149,19 @@ export const endJob = async (sql: Sql, job: Job, end: JobEnd, now: Date) =>
       progress = CASE ${end.state} WHEN 'succeeded' THEN 1 ELSE progress END
     WHERE id = ${job.id} AND attempts = ${job.attempts} AND state = 'running' RETURNING id`) > 0
 
-const ShadowResult = table("question_set_shadow_results", {
-  setId: text,
-  at: timestamp,
+const compared = {
   question: text,
   version: integer,
   shadowVersion: integer,
   shadowModel: text,
   verdict: text,
   shadowVerdict: text,
+}
+
+const ShadowResult = table("question_set_shadow_results", {
+  setId: text,
+  at: timestamp,
+  ...compared,
   confidence: number,
   shadowConfidence: number,
 })
@@ -177,12 +191,7 @@ export const decodeVerdict = (stored: string): VerdictValue =>
   stored === abstained ? null : (JSON.parse(stored) as VerdictValue)
 
 const ShadowCell = row({
-  question: text,
-  version: integer,
-  shadowVersion: integer,
-  shadowModel: text,
-  verdict: text,
-  shadowVerdict: text,
+  ...compared,
   answers: integer,
   shiftSum: number,
   firstAt: timestamp,
