@@ -61,11 +61,20 @@ function lossOf({ margins, right, kind }: LabelledMargins, { temperature, bias }
 function minimise(from: number, to: number, loss: (x: number) => number): number {
   const ratio = (Math.sqrt(5) - 1) / 2
   let [low, high] = [from, to]
-  for (let step = 0; step < 60; step++) {
-    const a = high - ratio * (high - low)
-    const b = low + ratio * (high - low)
-    if (loss(a) < loss(b)) high = b
-    else low = a
+  let a = high - ratio * (high - low)
+  let b = low + ratio * (high - low)
+  let [lossA, lossB] = [loss(a), loss(b)]
+  // Down to the eighth decimal: a loss is flat within the square root of a double's precision around its minimum.
+  for (let step = 0; step < 45; step++) {
+    if (lossA < lossB) {
+      ;[high, b, lossB] = [b, a, lossA]
+      a = high - ratio * (high - low)
+      lossA = loss(a)
+    } else {
+      ;[low, a, lossA] = [a, b, lossB]
+      b = low + ratio * (high - low)
+      lossB = loss(b)
+    }
   }
   return (low + high) / 2
 }
