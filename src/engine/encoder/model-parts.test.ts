@@ -84,7 +84,7 @@ const given = (inputs: Tensors, names: readonly string[]): Tensors =>
 test.each([
   { modelFile: decisionModelFile, count: 1 },
   { modelFile: decisionModelFile, count: 5 },
-  { modelFile: baseDecisionModelFile, count: 6 },
+  { modelFile: baseDecisionModelFile, count: 12 },
 ])("parts after each other have the bits of the whole network: $modelFile, $count", async (network) => {
   const { description } = await readEncoderFile(network.modelFile)
   const parts = partsOf(network.modelFile, description.layers, integers(network.count))
