@@ -1,13 +1,15 @@
 /** Batches as the pages read them: lists, one, and what came of it. */
 import { queryOptions, useQuery } from "@tanstack/react-query"
+import type { CallSource } from "../../../src/contract/endpoint.ts"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { ClientError, api } from "../api.ts"
 import { usePages } from "../parts/more.tsx"
+import { endpointName } from "../requests/request-table.tsx"
 import { useOrganization } from "../session.ts"
 import { organizationHeader, readFile } from "./batch-files.ts"
 import { type ResultLine, readResultLines } from "./result-lines.ts"
 import { type Sheet, readSheet } from "./sheet.ts"
-import { t, tn } from "../i18n/translate.ts"
+import { tn } from "../i18n/translate.ts"
 
 export const batchesKey = (orgId: string): readonly unknown[] => ["batches", orgId]
 
@@ -53,20 +55,23 @@ export function useBatch(batchId: string) {
   return useQuery(batchQuery(orgId, batchId))
 }
 
-const kinds: Readonly<Record<BatchObject["endpoint"], string>> = {
-  "/v1/decisions": t("Decisions"),
-  "/v1/systemone": "System One",
-  "/v1/chat/completions": t("Chat"),
-  "/v1/responses": t("Responses"),
-  "/v1/embeddings": t("Embeddings"),
-  "/v1/messages": t("Messages"),
+const sources: Readonly<Record<BatchObject["endpoint"], CallSource>> = {
+  "/v1/decisions": "decisions",
+  "/v1/systemone": "systemone",
+  "/v1/chat/completions": "chat_completions",
+  "/v1/responses": "responses",
+  "/v1/embeddings": "embeddings",
+  "/v1/messages": "messages",
 }
+
+/** As the request log calls it. */
+const kindOf = (endpoint: BatchObject["endpoint"]): string => endpointName(sources[endpoint])
 
 /** What the batch asks and of how many lines: for one whose file has expired. */
 const kindOfBatch = ({ endpoint, request_counts: { total } }: BatchObject): string =>
   total === 0
-    ? kinds[endpoint]
-    : tn(total, "{kinds}, {count} line", "{kinds}, {count} lines", { kinds: kinds[endpoint] })
+    ? kindOf(endpoint)
+    : tn(total, "{kinds}, {count} line", "{kinds}, {count} lines", { kinds: kindOf(endpoint) })
 
 /** For people: its own name, that of its input file, or its kind. */
 export function useBatchName(batch: BatchObject | undefined): string | null {
