@@ -175,6 +175,20 @@ export function tryingTests(scene: Scene): void {
       expect(asked).toContain("/v1/decisions")
     })
 
+    test("in this browser a text in another language is warned of for the model that runs there", async () => {
+      await scene.open("playground")
+      await scene.page
+        .getByLabel("Text to judge")
+        .fill("Das Paket kam zwei Wochen zu spät, und ich möchte mein Geld zurück.")
+      const care = scene.page.getByRole("note", { name: "Take care" })
+      await care.getByText(/^umpire-decide is less often right at/).waitFor()
+      await scene.page.getByLabel("Run in this browser").check()
+      await care.getByText(/^umpire-decide-small is less often right at/).waitFor()
+      await care.getByRole("button", { name: "Use umpire-decide-multilingual" }).click()
+      expect(await scene.page.getByLabel("Run in this browser").isChecked()).toBe(false)
+      await care.waitFor({ state: "detached" })
+    })
+
     test("code, link and history bring the same request elsewhere and back", async () => {
       await scene.open("playground")
       await scene.page.getByLabel("Text to judge").fill("A very particular piece of evidence.")

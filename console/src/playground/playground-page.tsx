@@ -108,9 +108,13 @@ export function PlaygroundPage(): ReactNode {
             busy={busy}
           />
           <Care
-            draft={draft}
+            draft={isHere ? { ...draft, model: modelHere } : draft}
             models={models}
-            onModel={(model) => change((latest) => ({ ...latest, model }))}
+            onModel={(model) => {
+              // The browser has one model alone.
+              setWantsHere(false)
+              change((latest) => ({ ...latest, model }))
+            }}
           />
         </div>
         <Questions
