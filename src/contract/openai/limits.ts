@@ -10,3 +10,5 @@ export const includesMax = 64
 export const partsMax = 1024
 /** Calls of one assistant's message. */
 export const callsMax = 256
+/** Text of one request, without its images and files: two million tokens, which no model reads. */
+export const textCharactersMax = 8 * 1024 * 1024

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import { itemsMax, partsMax } from "../../contract/openai/limits.ts"
+import { itemsMax, partsMax, textCharactersMax } from "../../contract/openai/limits.ts"
 import { threadBytesMin } from "../../base/peer/threads.ts"
 import { type Wire, createBodyReader, readBody } from "./body.ts"
 import { checkJsonBounds, standardBounds } from "../../base/json.ts"
@@ -48,6 +48,26 @@ describe("a list at its limit is read, and one past it is refused before its ite
     })
     const parsed = outcomeOfValue("responses", responses(items))
     expect(parsed).toBe("invalid_request")
+  })
+})
+
+describe("text that no model reads is refused before it is handed over", () => {
+  const half = "a".repeat((textCharactersMax - 100) / 2)
+  /** Two messages whose text has so many characters with all else that is text. */
+  const messages = (characters: number) => {
+    const rest = characters - 2 * half.length - "m".length - 2 * "user".length
+    return chat([user(half), user(half + "a".repeat(rest))])
+  }
+  test("the most is read, and one more is not", () => {
+    expect(outcomeOf("chat_completions", messages(textCharactersMax))).toHaveProperty("request")
+    expect(outcomeOf("chat_completions", messages(textCharactersMax + 1))).toMatchObject({
+      code: "context_length_exceeded",
+      message: expect.stringContaining(`${textCharactersMax + 1} characters`),
+    })
+  })
+  test("images and files are no text", () => {
+    const image = { type: "image_url", image_url: { url: half } }
+    expect(outcomeOf("chat_completions", chat([user([image, image, image])]))).toHaveProperty("request")
   })
 })
 

@@ -9,6 +9,7 @@ import { CountTokensRequest, MessagesRequest } from "../../contract/anthropic/me
 import { ChatRequest } from "../../contract/openai/chat.ts"
 import { CompletionRequest } from "../../contract/openai/completions.ts"
 import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
+import { textCharactersMax } from "../../contract/openai/limits.ts"
 import { ModerationRequest } from "../../contract/openai/moderations.ts"
 import { withoutIgnored } from "../../contract/openai/parameters.ts"
 import { CompactRequest, InputTokensRequest } from "../../contract/openai/response-prompts.ts"
@@ -86,6 +87,7 @@ export function readBody({ wire, bytes }: BodyJob): ReadBody {
     model = modelOf(value)
     if (wire === "responses_ws") checkMessageType(value)
     const request = checkParameters(schemas[wire], value, bytes.byteLength)
+    if (bytes.byteLength > textCharactersMax) checkTextLength(request)
     return { model, outcome: { request: withoutIgnored(schemas[wire], request) } }
   } catch (error) {
     if (error instanceof JsonError)
@@ -97,6 +99,26 @@ export function readBody({ wire, bytes }: BodyJob): ReadBody {
     const { code, message, param } = error
     return { model, outcome: { code, message, param } }
   }
+}
+
+/** Where images and files stand, by their data or their address. */
+const fileKeys: ReadonlySet<string> = new Set(["data", "file_data", "image_url", "url"])
+
+/** Here in the thread: a long text takes tens of milliseconds of the event loop only to be handed over, and no model reads it. */
+function checkTextLength(request: unknown): void {
+  let characters = 0
+  const count = (value: unknown): void => {
+    if (typeof value === "string") characters += value.length
+    if (typeof value !== "object" || value === null) return
+    for (const [key, inner] of Object.entries(value))
+      if (typeof inner !== "string" || !fileKeys.has(key)) count(inner)
+  }
+  count(request)
+  if (characters > textCharactersMax)
+    throw new Fault(
+      "context_length_exceeded",
+      `Cannot read the request: it has ${characters} characters of text, and at most ${textCharactersMax} are read`,
+    )
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
