@@ -8,6 +8,7 @@ import {
   routerTo,
 } from "../../test/in-memory-gateway.ts"
 import { systemClock } from "../base/clock.ts"
+import { threadBytesMin } from "../base/peer/threads.ts"
 import { classificationHandlers } from "./classify.ts"
 import { createSetPolicies } from "./question-sets/policy.ts"
 import type { Sets } from "./question-sets/sets.ts"
@@ -65,3 +66,32 @@ test("a shadow is told of a request only after the request is recorded", async (
   await handlers.createDecision(inferenceCall(body))
   expect(seen).toEqual(["recorded", "1 counted", "shadow of seq_1"])
 })
+
+test.each([-1, 0, 1])(
+  "a body of the size for a thread %i is refused in its own words, and its model is recorded",
+  async (more) => {
+    const named: string[] = []
+    const unexpected = (): never => {
+      throw new Error("The test expects no such work")
+    }
+    const handlers = classificationHandlers({
+      models: catalogResolver(catalogOf()),
+      router: routerTo({}),
+      meter: { begin: () => idleSequence({ name: (model) => void named.push(model) }) },
+      sets: { policyFor: unexpected },
+      content: logNoContent,
+      clock: systemClock,
+      timeoutMs: 60_000,
+      compatibility: { nullDescriptions: false, decisionsGa: false },
+    })
+    const [head, tail] = ['{"model":"m","input":"', '","questions":[],"more":1}']
+    const filler = "x".repeat(threadBytesMin + more - head.length - tail.length)
+    // With a buffer of its own, as a body comes.
+    const body = Buffer.allocUnsafeSlow(threadBytesMin + more)
+    body.write(head + filler + tail)
+    await expect(handlers.createDecision(inferenceCall(body))).rejects.toMatchObject({
+      code: "unknown_field",
+    })
+    expect(named).toContain("m")
+  },
+)

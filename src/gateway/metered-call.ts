@@ -5,6 +5,7 @@
 import type { Model } from "../base/catalog.ts"
 import { parsedJson } from "../base/json.ts"
 import type { Log } from "../base/log.ts"
+import { threadBytesMin } from "../base/peer/threads.ts"
 import type { Principal, Membership } from "../contract/access.ts"
 import {
   type CallSource,
@@ -244,10 +245,10 @@ export function recordRefusal(
 const parsedBytesMax = 64 * 1024
 const modelMember = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/
 
-/** As much as names the model, of a body that is handed over. */
+/** As much as names the model, of a body that may be handed over to a thread. */
 export const headOf = (body: Uint8Array): Uint8Array =>
   // A copy, which Buffer's own slice is not.
-  body.length <= parsedBytesMax ? body : Uint8Array.from(body.subarray(0, parsedBytesMax))
+  body.length < threadBytesMin ? body : Uint8Array.from(body.subarray(0, parsedBytesMax))
 
 /** The model that a refused body names, as far as it can be told: the body may be no JSON, or too large to parse here. */
 export function modelNamedIn(body: Uint8Array): string {
