@@ -32,6 +32,13 @@ test("a million pieces of one byte take few Buffers", async () => {
   expect(body[999_999]).toBe(999_999 % 251)
 })
 
+test("of a body that is given up nothing is left, and nothing is made of it", async () => {
+  const pieces = new BodyPieces()
+  for (let sent = 0; sent < 40; sent++) pieces.add(Buffer.alloc(64 * 1024, 1))
+  pieces.clear()
+  expect(await joined(pieces)).toHaveLength(0)
+})
+
 test("a body of one large piece is not copied", async () => {
   const chunk = Buffer.alloc(1024, 1)
   const pieces = new BodyPieces()

@@ -52,6 +52,7 @@ export class BodyPieces {
     this.#pieces.splice(0)
     this.#block = Buffer.alloc(0)
     this.#filled = 0
+    this.#size = 0
   }
 
   /** What follows goes on behind it, in the same memory. */
