@@ -25,7 +25,9 @@ const readAll = async (text: string, schema: JsonObject): Promise<void> => {
 }
 
 test("a schema whose references double is given up, and its thread checks the next answer", async () => {
-  await expect(readAll("3", doubling)).rejects.toThrow("could not be checked against the strict schema")
+  await expect(readAll("3", doubling)).rejects.toThrow(
+    /could not be checked against the strict schema: the check takes more than 5000 ms/,
+  )
   await readAll("3", { type: "integer" })
 })
 

@@ -7,8 +7,8 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { parsedJson } from "../../base/json.ts"
 import type { CheckJob, CheckProblem } from "./answer-check.ts"
 
-/** References that double at each step make a small schema take for ever. */
-const CHECK_MS_MAX = 2000
+/** References that double at each step make a small schema take for ever. Of wall time: a large schema takes a second of an idle processor. */
+const CHECK_MS_MAX = 5000
 const call = new Script("check()")
 
 const options: Options = {
@@ -41,7 +41,8 @@ export function answerProblem({ schema, text }: CheckJob): CheckProblem | null {
     // What the script calls ends with it; it answers what `check` answers.
     return call.runInContext(createContext({ check }), { timeout: CHECK_MS_MAX }) as CheckProblem | null
   } catch (error) {
-    const isLate = error instanceof Error && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+    // An error of the context's own realm, which is no instance of this one's Error.
+    const isLate = Object(error).code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
     const why = isLate
       ? `the check takes more than ${CHECK_MS_MAX} ms`
       : "the validator does not take the schema"
