@@ -11,7 +11,6 @@ import { Fault, type FaultCode } from "../../contract/errors.ts"
 import { questionSetLimits, type SetQuestion } from "../../contract/question-sets/content.ts"
 import { type DistilResult, distilFailuresListed, distilLimits } from "../../contract/question-sets/distil.ts"
 import type { TeacherLabel } from "../../contract/question-sets/examples.ts"
-import { unusableIn } from "../../engine/engine.ts"
 import { splitOf } from "../../scoring/teach/question.ts"
 import { rowHash } from "../../scoring/teach/row-hash.ts"
 import { lockOrganization } from "../../store/organizations.ts"
@@ -327,17 +326,20 @@ async function ask(
     questionNames: null,
   } as const
   const { branches } = composeClassification(asked)
+  /** Every try that is paid counts, of those that a full worker ended too. */
   let [reserved, cost] = [0n, 0n]
   const admits = async (most: Ticks): Promise<void> => {
-    await budget.reserve(most - reserved, reserved)
-    reserved = most
+    await budget.reserve(cost + most - reserved, reserved)
+    reserved = cost + most
   }
+  const onUnusable = (ticks: Ticks): void => void (cost += ticks)
   try {
     const work = { evidence: text, branches, reading: undefined }
-    const { margins, usage } = await scoreText(deps, { ...caller, admits }, model, work, signal)
-    cost = costOf(model.prices, usage)
+    const { margins, usage } = await scoreText(deps, { ...caller, admits, onUnusable }, model, work, signal)
+    const answerCost = costOf(model.prices, usage)
+    cost += answerCost
     const own = marginsByQuestion(plain, margins)
-    const each = usdText(cost / BigInt(questions.length))
+    const each = usdText(answerCost / BigInt(questions.length))
     const labels = questions.map(({ given, question }): [string, TeacherLabel] => [
       given.name,
       {
@@ -348,9 +350,6 @@ async function ask(
       },
     ])
     return Object.fromEntries(labels)
-  } catch (error) {
-    cost = unusableIn(error)?.costTicks ?? cost
-    throw error
   } finally {
     budget.settle(reserved, cost)
   }

@@ -3,6 +3,8 @@ import { idleSequence } from "../../../test/idle-sequence.ts"
 import { routedTo, testModel, textCaller } from "../../../test/in-memory-gateway.ts"
 import { systemClock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
+import { predicate } from "../../engine/branch.ts"
+import { UnusableAnswer } from "../../engine/engine.ts"
 import type { Routed, Router } from "../routing/router.ts"
 import { scoreText } from "./score-texts.ts"
 
@@ -21,6 +23,22 @@ test("a text of a batch's line is no live traffic", async () => {
   for (const isBatch of [true, false])
     await scoreText(parts, { ...caller, isBatch }, model, { evidence: "a", branches: [] }, signal)
   expect(asked).toEqual([true, false])
+})
+
+test("each try that was paid and ended by a full worker is told", async () => {
+  const { signal } = new AbortController()
+  const told: bigint[] = []
+  const onUnusable = (ticks: bigint): void => void told.push(ticks)
+  const asked = { evidence: "a", branches: [predicate("Is it?")] }
+  const used = { inputTokens: 100, cachedInputTokens: 0, outputTokens: 0 }
+  const score = async (): Promise<never> => {
+    throw new UnusableAnswer(new Fault("overloaded", "Cannot: full", { retryAfterMs: 1 }), used)
+  }
+  const open = async (): Promise<Routed> => routedTo({ score })
+  const parts = { router: { open }, meter: { begin: () => sequence }, clock: systemClock, timeoutMs: 1000 }
+  const scored = scoreText(parts, { ...caller, onUnusable }, model, asked, signal)
+  await expect(scored).rejects.toMatchObject({ code: "overloaded" })
+  expect(told).toEqual([100n, 100n, 100n, 100n, 100n])
 })
 
 test("a full worker is asked again for a job, and once where a client waits", async () => {

@@ -3,7 +3,7 @@ import type { Model } from "../../base/catalog.ts"
 import type { Ticks } from "../../base/money.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { CallSource, RequestFacts } from "../../contract/endpoint.ts"
-import type { ScoreWork } from "../../engine/engine.ts"
+import { type ScoreWork, unusableIn } from "../../engine/engine.ts"
 import { detectLanguage, languageToRead } from "../language.ts"
 import { scoreStages, type StagedAnswers } from "../decision-stages.ts"
 import { mostOfStages } from "../further-stages.ts"
@@ -51,14 +51,18 @@ export async function scoreText(
   work: Omit<ScoreWork, "organizationId">,
   signal: AbortSignal,
 ): Promise<Scored> {
-  const { isCharged, admits } = caller
+  const { isCharged, admits, onUnusable } = caller
   return await recordText(deps, caller, signal, async (call) => {
     const admit = async (most: Usage): Promise<void> => {
       await admits?.(costOf(model.prices, most))
       await call.sequence.reserve(model, most)
     }
     call.inLanguage(await detectLanguage(work.evidence))
-    return await score(deps, { ...work, call, model, isCharged, ...(admits ? { admit } : {}) }, signal)
+    const request = { ...work, call, model, isCharged, ...(admits ? { admit } : {}) }
+    return await score(deps, request, signal).catch((error: unknown) => {
+      onUnusable?.(unusableIn(error)?.costTicks ?? 0n)
+      throw error
+    })
   })
 }
 

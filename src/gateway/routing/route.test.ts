@@ -5,7 +5,14 @@ import { ManualClock } from "../../../test/manual-clock.ts"
 import { silentLog } from "../../base/log.ts"
 import type { Region } from "../../base/catalog.ts"
 import { Fault } from "../../contract/errors.ts"
-import { admitAny, type GenerateCall, type GenerationEvent, measure } from "../../engine/engine.ts"
+import {
+  admitAny,
+  type GenerateCall,
+  type GenerationEvent,
+  measure,
+  UnusableAnswer,
+  unusableIn,
+} from "../../engine/engine.ts"
 import { type RouteRequest, RoutedRequest } from "./router.ts"
 import { type RetryBudget, type WorkerEngines, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 import { RequestTrace } from "../telemetry.ts"
@@ -358,6 +365,15 @@ describe("a request that nobody serves", () => {
       code: "overloaded",
       retryAfterMs: 4000,
     })
+  })
+
+  test("tells what a worker has answered and is paid for before it was full", async () => {
+    const used = { inputTokens: 12, cachedInputTokens: 0, outputTokens: 3 }
+    const unusable = new UnusableAnswer(new Fault("overloaded", "Cannot: full", { retryAfterMs: 9000 }), used)
+    const paid = worker("a.1", { scorer: { score: async () => Promise.reject(unusable) } })
+    const refused = await score(routeOver([paid, full("b.1")])).catch((error: unknown) => error)
+    expect(refused).toMatchObject({ code: "overloaded", retryAfterMs: 4000 })
+    expect(unusableIn(refused)?.used).toEqual(used)
   })
 
   test("fails when one was full and another failed", async () => {

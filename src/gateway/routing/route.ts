@@ -16,7 +16,7 @@
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/catalog.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { EngineCall } from "../../engine/engine.ts"
+import { type EngineCall, UnusableAnswer } from "../../engine/engine.ts"
 import { type Permit, type Worker, type WorkerEngines, type WorkerPool, JoinedSignal } from "./worker.ts"
 import { type Span, withSpan } from "../../base/telemetry.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
@@ -264,12 +264,18 @@ export class Route<Size = number> {
   #exhausted(): Fault {
     const lastFailure = this.#failures.at(-1)
     if (lastFailure === undefined && this.#refusals.length === 0 && this.#unable) return this.#unable
-    if (lastFailure === undefined && this.#refusals.length > 0)
+    if (lastFailure === undefined && this.#refusals.length > 0) {
+      // A worker that is asked several times may answer some before it is full: those are paid.
+      const paid = this.#refusals.findLast((refusal) => refusal instanceof UnusableAnswer)
       return new Fault(
         "overloaded",
         "Cannot take the request: every worker that could serve it is full; try again later",
-        { retryAfterMs: Math.min(...this.#refusals.map(({ retryAfterMs }) => retryAfterMs ?? 1_000)) },
+        {
+          retryAfterMs: Math.min(...this.#refusals.map(({ retryAfterMs }) => retryAfterMs ?? 1_000)),
+          ...(paid ? { cause: paid } : {}),
+        },
       )
+    }
     // Where there was nothing to route, what the only worker said tells more.
     if (this.#deps.pool.workers.length === 1 && lastFailure instanceof Fault) return lastFailure
     return new Fault(
