@@ -21,7 +21,7 @@ import { openDatabaseStorage } from "../src/store/files/database-storage.ts"
 import { openJournal } from "../src/store/journal/journal.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
 import { openPostgres } from "../src/store/postgres.ts"
-import { bigint, row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 import type { Database } from "../src/store/sql.ts"
 import { insertAccount } from "../test/account.ts"
 import { Load, TestGateway, prepareAccount } from "../test/gateways.ts"
@@ -45,7 +45,7 @@ const recordsAtOnce = 1_000
 /** The ledger and the statistics follow within a second. */
 const settleMs = 3_000
 
-const Use = row({ commits: bigint, rows: bigint, wal: bigint })
+const Use = row({ commits: column.bigint, rows: column.bigint, wal: column.bigint })
 
 const folder = mkdtempSync(join(tmpdir(), "umpire-bench-cluster-"))
 const postgres = await startPostgres(folder, { fsync: true })
@@ -95,7 +95,7 @@ async function measureWrites(): Promise<void> {
   )
   await gateway.end("SIGTERM")
   for (const table of ["charges", "ledger"]) {
-    const size = await text.one(database)`SELECT pg_total_relation_size(${table}::regclass)::text`
+    const size = await column.text.one(database)`SELECT pg_total_relation_size(${table}::regclass)::text`
     console.log(`${table}: ${Math.round(Number(size) / decisions)} bytes for each decision`)
   }
 }
@@ -196,7 +196,7 @@ async function measureFiles(): Promise<void> {
   const size = Number(values["file-mib"])
   const piece = Buffer.alloc(mebibyte, "a line of a batch ")
   const storage = await openDatabaseStorage(database, new Date())
-  const organizationId = await text.one(database)`SELECT id FROM organizations LIMIT 1`
+  const organizationId = await column.text.one(database)`SELECT id FROM organizations LIMIT 1`
   const startedMs = performance.now()
   // oxlint-disable-next-line require-await -- what stores it takes a stream
   const pieces = async function* () {

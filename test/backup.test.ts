@@ -10,7 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { emptyDatabase } from "./postgres.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 /** Several clusters are made, each in seconds, or tens of them on a busy machine. */
@@ -53,7 +53,7 @@ async function booksOf(database: Database): Promise<unknown> {
 }
 
 const chargedIn = async (database: Database): Promise<string[]> =>
-  (await row({ seq_id: text }).all(database)`SELECT seq_id FROM charges ORDER BY seq_id`).map(
+  (await row({ seq_id: column.text }).all(database)`SELECT seq_id FROM charges ORDER BY seq_id`).map(
     ({ seq_id }) => seq_id,
   )
 
@@ -133,7 +133,7 @@ describe("a restored backup", () => {
       told(["restore", live], { UMPIRE_DATA_DIR: restored })
       // The server that the backup was taken of held credit.
       const asRestored = await openPglite({ directory: join(restored, "database") })
-      expect(await text.all(asRestored)`SELECT gateway_id FROM leases`).toEqual([])
+      expect(await column.text.all(asRestored)`SELECT gateway_id FROM leases`).toEqual([])
       await asRestored.close()
       const server = await startServer({ dataDirectory: restored, env: { UMPIRE_CONFIG: config } })
       expect((await server.post("/v1/decisions", question)).status).toBe(200)

@@ -10,7 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import { TestGateway, prepareAccount, readBooks, readRecords, requestTicks, tokenTicks } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
-import { integer, row, timestamp } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const balanceTicks = 1_000_000_000_000n
 /** 100 tokens, as the other tests of money have it. */
@@ -99,7 +99,7 @@ async function untilPartsRun(url: string, id: string, done: number): Promise<voi
     await expect
       .poll(
         async () => {
-          const [found] = await row({ completed: integer, running: integer }).all(
+          const [found] = await row({ completed: column.integer, running: column.integer }).all(
             database,
           )`SELECT completed, (SELECT count(*)::int FROM batch_parts
             WHERE batch_id = b.id AND state = 'running') AS running
@@ -143,7 +143,7 @@ async function killInPart(
 async function chargedInRunningParts(scene: Scene, name: string, batchId: string): Promise<number> {
   const database = await openPostgres({ url: scene.database.url, connectionsMax: 1 })
   try {
-    const parts = await row({ first_line: integer, started_at: timestamp }).all(
+    const parts = await row({ first_line: column.integer, started_at: column.timestamp }).all(
       database,
     )`SELECT first_line, started_at FROM batch_parts WHERE batch_id = ${batchId} AND state = 'running'`
     const running = new Set(

@@ -10,7 +10,7 @@ import { billingOperatorHandlers } from "../src/control/operator/billing.ts"
 import type { Database } from "../src/store/sql.ts"
 import { openTestDatabase } from "./database.ts"
 import { operatorOn } from "./operator.ts"
-import { boolean, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let database: Database
 beforeAll(async () => {
@@ -105,7 +105,9 @@ test("verify finds usage that is not in the ledger", async () => {
 
 test("an account is made postpaid, which ends its refills", async () => {
   expect((await billing("set", "--mode", "postpaid")).stdout).toContain("is postpaid, paid through local")
-  const [account] = await row({ auto_refill_enabled: boolean }).all(database)`SELECT * FROM billing_accounts`
+  const [account] = await row({ auto_refill_enabled: column.boolean }).all(
+    database,
+  )`SELECT * FROM billing_accounts`
   expect(account?.auto_refill_enabled).toBe(false)
   expect((await billing("set")).status).toBe(2)
   expect((await billing("set", "--mode", "free")).status).toBe(2)

@@ -5,7 +5,7 @@ import { fromCents } from "../src/base/money.ts"
 import { chargeInvoices, issueInvoices } from "../src/control/billing/invoices.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
 import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
-import { bigint, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let world: BillingWorld
 beforeAll(async () => void (world = await openBillingWorld()))
@@ -76,7 +76,7 @@ test("a postpaid month is charged in whole cents, and the rest is carried over",
   await issueInvoices(world.deps)
   await chargeInvoices(world.deps)
   expect((await invoices())[0]).toMatchObject({ status: "paid", amount_due_cents: 101 })
-  const [found] = await row({ balance_ticks: bigint }).all(
+  const [found] = await row({ balance_ticks: column.bigint }).all(
     world.database,
   )`SELECT balance_ticks FROM billing_accounts WHERE id = ${world.accountId}`
   expect(found?.balance_ticks).toBe(0n)
@@ -84,7 +84,7 @@ test("a postpaid month is charged in whole cents, and the rest is carried over",
 
 test("credit is not used up while the account is postpaid, and the invoice has only what was postpaid", async () => {
   const balance = async (): Promise<bigint> => {
-    const [found] = await row({ balance_ticks: bigint }).all(
+    const [found] = await row({ balance_ticks: column.bigint }).all(
       world.database,
     )`SELECT balance_ticks FROM billing_accounts WHERE id = ${world.accountId}`
     return found?.balance_ticks ?? 0n
@@ -155,7 +155,7 @@ test("whatever the order of uses, modes and months, credit pays for what was pre
       // Cards are charged in whole cents and at least 50 of them; the rest waits for the next invoice.
       expect(used.postpaid - due).toBeGreaterThanOrEqual(0n)
       expect(used.postpaid - due).toBeLessThan(fromCents(50))
-      const [found] = await row({ balance_ticks: bigint }).all(
+      const [found] = await row({ balance_ticks: column.bigint }).all(
         world.database,
       )`SELECT balance_ticks FROM billing_accounts WHERE id = ${world.accountId}`
       expect(found?.balance_ticks).toBe(start - used.prepaid)
@@ -181,7 +181,7 @@ test("a declined invoice says so, and is tried again the next day", async () => 
   await chargeInvoices(world.deps)
   world.clock.advance(dayMs + 1)
   await chargeInvoices(world.deps)
-  const [tries] = await row({ count: bigint }).all(
+  const [tries] = await row({ count: column.bigint }).all(
     world.database,
   )`SELECT count(*) AS count FROM purchases WHERE billing_account_id = ${world.accountId}`
   expect(tries?.count).toBe(2n)

@@ -33,7 +33,7 @@ import { applyUsage, findJournalPosition } from "../src/store/usage.ts"
 import { openTestDatabase } from "./database.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 import { bootstrapKey } from "./server.ts"
-import { bigint, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 export const startMs = Date.UTC(2026, 4, 10, 12)
 export const ticksPerCent = 100_000_000n
@@ -290,7 +290,7 @@ async function setBalance(
   accountId: string,
   ticks: bigint,
 ): Promise<void> {
-  const [found] = await row({ balance_ticks: bigint }).all(
+  const [found] = await row({ balance_ticks: column.bigint }).all(
     database,
   )`SELECT balance_ticks FROM billing_accounts WHERE id = ${accountId}`
   const amountTicks = ticks - (found?.balance_ticks ?? 0n)

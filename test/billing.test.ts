@@ -9,7 +9,7 @@ import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
 import type { BillingDeps } from "../src/control/billing/parts.ts"
 import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
 import { seeder } from "./platform.ts"
-import { bigint, integer, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let world: BillingWorld
 beforeAll(async () => void (world = await openBillingWorld()))
@@ -341,7 +341,7 @@ describe("spend controls", () => {
     await use(fromCents(100))
     expect(await fired("spend_above")).toBe(2)
     await controls(null, null, null)
-    const [rules] = await row({ count: integer }).all(
+    const [rules] = await row({ count: column.integer }).all(
       world.database,
     )`SELECT count(*)::int AS count FROM alert_rules WHERE organization_id = ${world.organizationId}`
     expect(rules?.count).toBe(0)
@@ -415,7 +415,7 @@ test("charges are purged when they are old, and the ledger keeps what they came 
   await world.use(8n)
   const before = new Date(world.clock.nowMs() - dayMs)
   expect(await purgeCharges(world.database, before, 1_000_000)).toBeGreaterThan(0)
-  const left = await row({ amount_ticks: bigint }).all(
+  const left = await row({ amount_ticks: column.bigint }).all(
     world.database,
   )`SELECT amount_ticks FROM charges WHERE billing_account_id = ${world.accountId}`
   expect(left.map(({ amount_ticks }) => amount_ticks)).toEqual([8n])

@@ -11,7 +11,7 @@ import type { Database } from "../src/store/sql.ts"
 import { TestGateway, prepareAccount } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
-import { bytes, integer, row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const key = Buffer.alloc(32, 9)
 const clients = 8
@@ -36,7 +36,7 @@ export async function withContentKept(work: (scene: ContentScene) => Promise<voi
     const first = await TestGateway.start(options)
     await prepareAccount(fresh.url, balanceTicks)
     await first.end("SIGTERM")
-    const [organization] = await row({ id: text }).all(database)`SELECT id FROM organizations`
+    const [organization] = await row({ id: column.text }).all(database)`SELECT id FROM organizations`
     const organizationId = organization?.id ?? ""
     await putContentSettings(database, {
       organizationId,
@@ -80,7 +80,7 @@ export async function storedEvidence({
   organizationId,
 }: ContentScene): Promise<Map<string, string>> {
   const cipher = createContentCipher([key])
-  const rows = await row({ seq_id: text, sealed: bytes }).all(
+  const rows = await row({ seq_id: column.text, sealed: column.bytes }).all(
     database,
   )`SELECT seq_id, sealed FROM content WHERE state = 'kept'`
   return new Map(
@@ -92,7 +92,7 @@ export async function storedEvidence({
 }
 
 export async function countDropped({ database }: ContentScene): Promise<number> {
-  const [found] = await row({ count: integer }).all(
+  const [found] = await row({ count: column.integer }).all(
     database,
   )`SELECT coalesce(sum(count), 0)::int AS count FROM content_dropped`
   return found?.count ?? 0

@@ -10,7 +10,7 @@ import type { SequenceRecord } from "../src/store/journal/record.ts"
 import { isBefore, journalStart } from "../src/store/journal/journal.ts"
 import { readJournal } from "../src/store/journal/segments.ts"
 import { bootstrapKey } from "./server.ts"
-import { bigint, row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const script = join(import.meta.dirname, "money-gateway.ts")
 const startTimeoutMs = 110_000
@@ -168,7 +168,7 @@ export async function readRecords(dataDirectory: string): Promise<SequenceRecord
 export async function prepareAccount(url: string, balanceTicks: bigint): Promise<string> {
   const database = await openPostgres({ url, connectionsMax: 1 })
   try {
-    const [account] = await row({ id: text }).all(database)`SELECT id FROM billing_accounts`
+    const [account] = await row({ id: column.text }).all(database)`SELECT id FROM billing_accounts`
     const id = account?.id ?? ""
     await database.query("UPDATE billing_accounts SET auto_refill_enabled = false")
     await untilNothingIsHeld(database, id)
@@ -204,11 +204,11 @@ export interface Books {
 export async function readBooks(url: string): Promise<Books> {
   const database: Database = await openPostgres({ url, connectionsMax: 1 })
   try {
-    const [sums] = await row({ balance: bigint, ledger: text, held: text }).all(
+    const [sums] = await row({ balance: column.bigint, ledger: column.text, held: column.text }).all(
       database,
     )`SELECT balance_ticks AS balance, (SELECT sum(amount_ticks) FROM ledger) AS ledger,
       (SELECT coalesce(sum(held_ticks), 0) FROM leases) AS held FROM billing_accounts`
-    const rows = await row({ seq_id: text, amount_ticks: bigint }).all(
+    const rows = await row({ seq_id: column.text, amount_ticks: column.bigint }).all(
       database,
     )`SELECT seq_id, amount_ticks FROM charges`
     return {

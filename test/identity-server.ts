@@ -22,7 +22,7 @@ import { type AuditEntry, pageAudit } from "../src/store/audit.ts"
 import type { Database } from "../src/store/sql.ts"
 import type { Issued } from "./openssl.ts"
 import { bootstrapKey } from "./server.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const noLimit = { requestsPerMinute: 1_000_000, burst: 1_000_000 }
 const auditPage = 200
@@ -76,7 +76,7 @@ export async function startIdentityServer(
   const ids = createIds(clock)
   const log = silentLog
   await firstStart(database, { key: bootstrapKey }, { clock, ids })
-  const [organization] = await row({ id: text }).all(
+  const [organization] = await row({ id: column.text }).all(
     database,
   )`SELECT id FROM organizations ORDER BY id LIMIT 1`
   const organizationId = organization?.id ?? ""

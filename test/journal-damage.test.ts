@@ -19,7 +19,7 @@ import { type TestAccount, insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { operatorOn } from "./operator.ts"
 import { sequenceRecord } from "./sequence-record.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const ids = createIds()
 let database: Database
@@ -79,7 +79,7 @@ async function verify(folder: string, journal?: Journal) {
 }
 
 const chargedOf = async ({ accountId }: TestAccount): Promise<Set<string>> => {
-  const rows = await row({ seq_id: text }).all(
+  const rows = await row({ seq_id: column.text }).all(
     database,
   )`SELECT seq_id FROM charges WHERE billing_account_id = ${accountId}`
   return new Set(rows.map(({ seq_id }) => seq_id))

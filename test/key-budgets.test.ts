@@ -10,7 +10,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { Load, type Reply, TestGateway, ask, prepareAccount, requestTicks } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
-import { bigint, integer, row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let directory: string
@@ -65,7 +65,7 @@ async function leave(requests: number): Promise<void> {
   await expect
     .poll(async () => {
       await sql.query("UPDATE api_keys SET budgets = budgets")
-      const [found] = await row({ held: text }).all(
+      const [found] = await row({ held: column.text }).all(
         sql,
       )`SELECT coalesce(sum(held_ticks), 0) AS held FROM leases WHERE billing_account_id LIKE 'key%/month'`
       return found?.held
@@ -75,7 +75,7 @@ async function leave(requests: number): Promise<void> {
 }
 
 async function spent(of = "key%"): Promise<bigint> {
-  const [found] = await row({ spent: text.nullable() }).all(
+  const [found] = await row({ spent: column.text.nullable() }).all(
     sql,
   )`SELECT sum(spent_ticks) AS spent FROM key_spend WHERE key_id LIKE ${of}`
   return BigInt(found?.spent ?? 0)
@@ -84,7 +84,7 @@ async function spent(of = "key%"): Promise<bigint> {
 const noLimits = { budgets: [], rateLimitPerMinute: null, rateLimitBurst: null, tokensPerMinute: null }
 
 async function limitTag(tagKey: string, tagValue: string, limits: Partial<TagBudget>): Promise<string> {
-  const [organization] = await row({ id: text }).all(sql)`SELECT id FROM organizations`
+  const [organization] = await row({ id: column.text }).all(sql)`SELECT id FROM organizations`
   const tag = { organizationId: organization?.id ?? "", tagKey, tagValue }
   await putTagBudget(sql, { ...tag, ...noLimits, ...limits, updatedAt: new Date() })
   return tagBudgetId(tag)
@@ -99,7 +99,7 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
     return reply
   }
   const held = async (): Promise<{ gateways: number; held: string }> => {
-    const [found] = await row({ gateways: integer, held: text }).all(
+    const [found] = await row({ gateways: column.integer, held: column.text }).all(
       sql,
     )`SELECT count(*) AS gateways, coalesce(sum(held_ticks), 0)::text AS held FROM leases
       WHERE billing_account_id = ${`${keyId}/month`}`
@@ -130,7 +130,7 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
   expect(new Set(codes)).toEqual(new Set(["200", "tag_budget_exceeded"]))
   expect(codes.filter((code) => code === "200")).toHaveLength(left)
   const spentBy = (id: string) => async (): Promise<bigint> => {
-    const [found] = await row({ spent: bigint }).all(
+    const [found] = await row({ spent: column.bigint }).all(
       sql,
     )`SELECT spent_ticks AS spent FROM key_spend WHERE key_id = ${id}`
     return found?.spent ?? 0n
@@ -139,7 +139,7 @@ test("a budget of a tag holds as exactly, for requests that carry the tag", asyn
   // Requests without the tag, or with another value of it, are not held by it.
   expect((await tagged(gateways[0]?.url, "team=sales"))?.status).toBe(200)
   expect((await tagged(gateways[1]?.url, "job=1"))?.status).toBe(200)
-  const [key] = await row({ id: text }).all(sql)`SELECT id FROM api_keys`
+  const [key] = await row({ id: column.text }).all(sql)`SELECT id FROM api_keys`
   await expect.poll(spentBy(key?.id ?? "")).toBe(answered * requestTicks)
   await sql.query("DELETE FROM key_spend")
 })

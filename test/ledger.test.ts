@@ -21,7 +21,7 @@ import type { Database } from "../src/store/sql.ts"
 import { insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { sequenceRecord } from "./sequence-record.ts"
-import { bigint, row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let database: Database
 beforeAll(async () => void (database = await openTestDatabase()))
@@ -220,7 +220,7 @@ async function reserve(world: World, gateway: Gateway, ticks: bigint): Promise<v
 
 async function check(world: World): Promise<void> {
   const account = await findBillingAccount(database, world.accountId)
-  const [sums] = await row({ all: text, usage: text, charges: text }).all(
+  const [sums] = await row({ all: column.text, usage: column.text, charges: column.text }).all(
     database,
   )`SELECT (SELECT coalesce(sum(amount_ticks), 0) FROM ledger
     WHERE billing_account_id = ${world.accountId}) AS all,
@@ -243,7 +243,7 @@ async function checkEnd(world: World): Promise<void> {
   const account = await findBillingAccount(database, world.accountId)
   const spent = [...world.spent.values()].reduce((sum, ticks) => sum + ticks, 0n)
   expect(account?.balanceTicks).toBe(world.bought - spent)
-  const months = await row({ month: text, spent_ticks: bigint }).all(
+  const months = await row({ month: column.text, spent_ticks: column.bigint }).all(
     database,
   )`SELECT month, spent_ticks FROM month_spend
     WHERE billing_account_id = ${world.accountId} AND spent_ticks <> 0`

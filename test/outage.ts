@@ -8,7 +8,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import { Load, type Reply, TestGateway, prepareAccount, readBooks, readRecords } from "./gateways.ts"
 import { checkBooks } from "./kill.ts"
 import { startPostgres, stopPostgres } from "./postgres.ts"
-import { row, timestamp } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const clients = 8
 const samples = 12
@@ -73,7 +73,9 @@ export async function surviveOutage({ outageMs, graceSeconds }: OutageOptions): 
 /** The first that ends; a renewal may come after it was looked at. */
 async function leaseExpiry(url: string): Promise<number> {
   const database = await openPostgres({ url, connectionsMax: 1 })
-  const [lease] = await row({ ends: timestamp }).all(database)`SELECT min(expires_at) AS ends FROM leases`
+  const [lease] = await row({ ends: column.timestamp }).all(
+    database,
+  )`SELECT min(expires_at) AS ends FROM leases`
   await database.close()
   return lease?.ends.getTime() ?? NaN
 }

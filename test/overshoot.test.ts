@@ -15,7 +15,7 @@ import {
 } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
-import { bigint, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let database: FreshDatabase
 let directory: string
@@ -114,7 +114,7 @@ test.each([
     expect(await state()).toBe("blocked")
     await settle(accountId)
     const months = await openPostgres({ url: database.url, connectionsMax: 1 })
-    const [month] = await row({ spent_ticks: bigint }).all(months)`SELECT spent_ticks FROM month_spend`
+    const [month] = await row({ spent_ticks: column.bigint }).all(months)`SELECT spent_ticks FROM month_spend`
     await months.close()
     expect(month?.spent_ticks).toBe(cutoffTicks - tokenTicks / 2n)
   },

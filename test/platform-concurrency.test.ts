@@ -5,7 +5,7 @@ import type { Database } from "../src/store/sql.ts"
 import { verifyAudit } from "../src/store/audit.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
-import { integer, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let databases: Database[]
@@ -41,7 +41,7 @@ const statuses = (answers: readonly Answer[]): number[] =>
   answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 async function primaryOwners(org: string): Promise<number> {
-  const [found] = await row({ count: integer }).all(
+  const [found] = await row({ count: column.integer }).all(
     gateways[0].database,
   )`SELECT count(*)::int AS count FROM memberships WHERE organization_id = ${org} AND role = 'primary_owner'`
   return found?.count ?? 0

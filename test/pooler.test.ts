@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 import type { Database } from "../src/store/sql.ts"
 import { type TestPooler, startPgbouncer } from "./pgbouncer.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
@@ -48,7 +48,7 @@ test("a key that is revoked at one gateway ends at the other within 2 s", async 
 })
 
 test("transactions have their limits, sessions are in UTC, and no session keeps what another one was told", async () => {
-  const Settings = row({ zone: text, timeout: text })
+  const Settings = row({ zone: column.text, timeout: column.text })
   const settings =
     "SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS timeout"
   const inside = await databases[0].transaction(async (sql) => await sql.query(settings))

@@ -8,7 +8,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { type TestServer, startServer } from "./server.ts"
 import { bytesUnder } from "./written-files.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let fresh: FreshDatabase
 let here: TestServer
@@ -86,7 +86,7 @@ test("a set that is made, taught and published at one gateway is the same at the
 /** Whether any row of any table, file of a gateway, or line of a log has the text; also as the bytes of a column. */
 async function isWritten(marker: string): Promise<boolean> {
   const database = await openPostgres({ url: fresh.url, connectionsMax: 1 })
-  const tables = await row({ name: text }).all(
+  const tables = await row({ name: column.text }).all(
     database,
   )`SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables WHERE schemaname = 'public'`
   expect(tables.length).toBeGreaterThan(20)

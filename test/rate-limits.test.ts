@@ -17,7 +17,7 @@ import {
   requestsPerMinute,
   startLimitedGateways,
 } from "./rate-limits.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 let folder: string
 let server: Awaited<ReturnType<typeof startPostgres>>
@@ -73,7 +73,7 @@ test("buckets in which nothing counts any more are removed, and others stay", as
     "INSERT INTO rate_buckets (key, arrival_ms, interval_ms) VALUES ('old', 0, 1), ('new', 1e15, 1)",
   )
   await purgeRateBuckets(database, 1_000)
-  const rows = await row({ key: text }).all(
+  const rows = await row({ key: column.text }).all(
     database,
   )`SELECT key FROM rate_buckets WHERE key IN ('old', 'new')`
   expect(rows).toEqual([{ key: "new" }])

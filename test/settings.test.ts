@@ -30,7 +30,7 @@ import { operatorOn } from "./operator.ts"
 import { freshDatabase } from "./postgres.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 import { RequestTrace } from "../src/gateway/telemetry.ts"
-import { bigint, row } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 const ids = createIds()
 const clock = systemClock
@@ -240,7 +240,7 @@ const credit = async (reference: string, cents: number): Promise<boolean> =>
 
 test("billing.recall_wait_ms: so long a request waits for what another gateway holds", async () => {
   await credit("recall", 1)
-  const [balance] = await row({ ticks: bigint }).all(
+  const [balance] = await row({ ticks: column.bigint }).all(
     database,
   )`SELECT balance_ticks AS ticks FROM billing_accounts WHERE id = ${account.accountId}`
   const month = monthOf(clock.nowMs())

@@ -17,7 +17,7 @@ import { cipher } from "./kept-content.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, platformCipher, seeder, startPlatform } from "./platform.ts"
 import { type Receiver, answerWith, startReceiver } from "./webhook-receiver.ts"
-import { row, text } from "../src/store/rows.ts"
+import { column, row } from "../src/store/rows.ts"
 
 /** Only the test of a receiver that hangs waits for it. */
 const hangMs = 300
@@ -207,7 +207,7 @@ test("a webhook for Slack or Teams gets a message of theirs, signed too, in whic
 /** The columns of a webhook's row. */
 const secretsOf = async (id: string): Promise<(string | null)[]> =>
   (
-    await row({ secret: text, previous_secret: text.nullable() }).all(
+    await row({ secret: column.text, previous_secret: column.text.nullable() }).all(
       platform.database,
     )`SELECT secret, previous_secret FROM webhooks WHERE id = ${id}`
   ).flatMap(({ secret, previous_secret }) => [secret, previous_secret])

@@ -8,7 +8,7 @@ import {
   type auditLogTable,
 } from "../contract/platform/audit-log.ts"
 import { type AuditEntry, type AuditFilter, listAuditValues, pageAudit } from "../store/audit.ts"
-import { row, text } from "../store/rows.ts"
+import { column, row } from "../store/rows.ts"
 import type { Sql } from "../store/sql.ts"
 import { type ControlDeps, acting } from "./audited-change.ts"
 
@@ -59,7 +59,7 @@ async function filterOf(
 
 /** An id stands for itself; a name for every member, key and provider of the organization that has it. */
 async function actorIdsOf(sql: Sql, organizationId: string, actor: string): Promise<readonly string[]> {
-  const ids = await text.all(sql)`SELECT id FROM users WHERE lower(email) = lower(${actor})
+  const ids = await column.text.all(sql)`SELECT id FROM users WHERE lower(email) = lower(${actor})
     UNION ALL SELECT u.id FROM users u JOIN memberships m ON m.user_id = u.id
       WHERE u.name = ${actor} AND m.organization_id = ${organizationId}
     UNION ALL SELECT id FROM api_keys WHERE name = ${actor} AND organization_id = ${organizationId}
@@ -136,7 +136,7 @@ function csvField(value: string | null): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-const Named = row({ id: text, name: text })
+const Named = row({ id: column.text, name: column.text })
 
 /** Emails of users and names of keys and providers, for those of the actors that still exist. */
 async function namesOf(

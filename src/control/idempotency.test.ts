@@ -4,7 +4,7 @@ import { openTestDatabase } from "../../test/database.ts"
 import { ManualClock } from "../../test/manual-clock.ts"
 import { createIds } from "../base/ids.ts"
 import { createContentCipher } from "../store/content/cipher.ts"
-import { text, timestamp } from "../store/rows.ts"
+import { column } from "../store/rows.ts"
 import type { Database } from "../store/sql.ts"
 import { createIdempotencyStore } from "./idempotency.ts"
 
@@ -29,7 +29,9 @@ async function claimed(keeping: ReturnType<typeof store>, key: string) {
 }
 const encode = () => ({ status: 200, body: "{}", headers: {} })
 const leaseOf = async (key: string): Promise<number> =>
-  (await timestamp.one(database)`SELECT running_until FROM idempotency_keys WHERE key = ${key}`).getTime()
+  (
+    await column.timestamp.one(database)`SELECT running_until FROM idempotency_keys WHERE key = ${key}`
+  ).getTime()
 
 test("what a killed gateway began is taken over when its lease has ended, and not before", async () => {
   const clock = new ManualClock(1_000_000)
@@ -78,9 +80,9 @@ test("the body of an answer is kept encrypted, and is not told without the key",
   const secret = await claimed(keeping, "secret")
   const answer = { status: 200, body: keeping.seal(request, "What was said."), headers: {} }
   await keeping.complete({ ...request, ...secret, encode: () => answer }, {})
-  expect(await text.one(database)`SELECT body FROM idempotency_keys WHERE key = 'secret'`).not.toContain(
-    "said",
-  )
+  expect(
+    await column.text.one(database)`SELECT body FROM idempotency_keys WHERE key = 'secret'`,
+  ).not.toContain("said")
   expect(await keeping.claim(request)).toMatchObject({ body: "What was said." })
   const other = store(clock, createContentCipher([Buffer.alloc(32, 2)]))
   await expect(other.claim(request)).rejects.toMatchObject({ code: "conflict" })

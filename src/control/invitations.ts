@@ -21,7 +21,7 @@ import {
   revokeInvitation,
 } from "../store/invitations.ts"
 import { insertMembership, lockOrganization } from "../store/organizations.ts"
-import { text, runCounted } from "../store/rows.ts"
+import { column, runCounted } from "../store/rows.ts"
 import type { Sql } from "../store/sql.ts"
 import { type User, findUser, findUserByEmail, insertUser } from "../store/users.ts"
 import { hashSecret } from "./principals.ts"
@@ -255,7 +255,7 @@ async function checkNotMember(sql: Sql, organizationId: string, email: string): 
 async function inviterOf(sql: Sql, principal: Principal, organizationId: string): Promise<string> {
   const creator = await creatorOf(sql, principal)
   if (creator !== null) return creator
-  const owner = await text.first(sql)`SELECT user_id FROM memberships
+  const owner = await column.text.first(sql)`SELECT user_id FROM memberships
     WHERE organization_id = ${organizationId} AND role = 'primary_owner'
     ORDER BY created_at, user_id LIMIT 1`
   if (owner !== null) return owner

@@ -7,7 +7,7 @@ import type { Call, Handlers, Handle } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
-import { row, text, timestamp, run, runCounted } from "../store/rows.ts"
+import { column, row, run, runCounted } from "../store/rows.ts"
 import {
   endOneTimeLinks,
   findOneTimeLink,
@@ -385,7 +385,7 @@ export function toPerson({ id, email, name }: User): { id: string; email: string
   return { id, email, name }
 }
 
-const PresentSession = row({ id: text, createdAt: timestamp, expiresAt: timestamp })
+const PresentSession = row({ id: column.text, createdAt: column.timestamp, expiresAt: column.timestamp })
 
 export async function current({ database }: SessionDeps, principal: Principal | null) {
   const session = await PresentSession.first(database)`SELECT id, created_at, expires_at FROM sessions
@@ -408,7 +408,7 @@ export function endOtherSessions(
   userId: string,
   { keptId, now }: { keptId: string; now: Date },
 ): Promise<string[]> {
-  return text.all(sql)`UPDATE sessions SET revoked_at = ${now}
+  return column.text.all(sql)`UPDATE sessions SET revoked_at = ${now}
     WHERE user_id = ${userId} AND id <> ${keptId} AND revoked_at IS NULL RETURNING id`
 }
 

@@ -34,7 +34,7 @@ import { lockDirectory } from "../store/directory-lock.ts"
 import type { Events } from "../store/events/events.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
-import { boolean, part, run } from "../store/rows.ts"
+import { column, part, run } from "../store/rows.ts"
 import type { Database } from "../store/sql.ts"
 import { contentKeyFile } from "./content.ts"
 import { version } from "./package-files.ts"
@@ -148,7 +148,7 @@ export async function restoreBackup(
 /** What runs on from a backup is another installation: gateways of before, whose journals it lacks, hold no credit there. */
 async function forgetOtherGateways(database: Database): Promise<void> {
   for (const table of ["leases", "gateways"])
-    if (await boolean.one(database)`SELECT to_regclass(${table}) IS NOT NULL`)
+    if (await column.boolean.one(database)`SELECT to_regclass(${table}) IS NOT NULL`)
       await run(database)`DELETE FROM ${part(table)}`
 }
 

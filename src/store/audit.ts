@@ -1,43 +1,29 @@
 /** Who did what, in one chain of hashes per organization: an entry that is changed, removed or slipped in is found. */
 import { createHash } from "node:crypto"
 import { principalKinds } from "../contract/access.ts"
-import {
-  anyJson,
-  bigint,
-  bytes,
-  type NewRowOf,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  run,
-  fragment,
-  joined,
-} from "./rows.ts"
+import { column, fragment, joined, type NewRowOf, row, type RowOf, run, table } from "./rows.ts"
 import { type Page, type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const AuditEntry = table("audit_log", {
-  id: text,
-  organizationId: text,
+  id: column.text,
+  organizationId: column.text,
   /** Place in the organization's chain, from 1. */
-  position: bigint,
+  position: column.bigint,
   /** `system` is the installation itself. */
-  actorKind: oneOf(...principalKinds, "system"),
-  actorId: text.nullable(),
-  ip: text.nullable(),
-  userAgent: text.nullable(),
-  action: text,
-  resourceType: text,
-  resourceId: text.nullable(),
+  actorKind: column.oneOf(...principalKinds, "system"),
+  actorId: column.text.nullable(),
+  ip: column.text.nullable(),
+  userAgent: column.text.nullable(),
+  action: column.text,
+  resourceType: column.text,
+  resourceId: column.text.nullable(),
   /** The resource before and after, as far as it changed; never a secret. */
-  before: anyJson,
-  after: anyJson,
-  at: timestamp,
-  prevHash: bytes,
-  hash: bytes,
+  before: column.anyJson,
+  after: column.anyJson,
+  at: column.timestamp,
+  prevHash: column.bytes,
+  hash: column.bytes,
 })
 export type AuditEntry = RowOf<typeof AuditEntry>
 
@@ -105,8 +91,8 @@ export async function pageAudit(
     WHERE organization_id = ${organizationId} ${joined(asked)}`
 }
 
-const Actor = row({ actorKind: AuditEntry.columns.actorKind, actorId: text.nullable() })
-const Action = row({ action: text, resourceType: text })
+const Actor = row({ actorKind: AuditEntry.columns.actorKind, actorId: column.text.nullable() })
+const Action = row({ action: column.text, resourceType: column.text })
 
 interface AuditValues {
   readonly actors: readonly RowOf<typeof Actor>[]
@@ -156,7 +142,7 @@ export async function verifyAudit(sql: Sql, organizationId: string): Promise<Aud
   return { intact: true, entries: last.position }
 }
 
-const Head = row({ position: bigint, hash: bytes })
+const Head = row({ position: column.bigint, hash: column.bytes })
 type Head = RowOf<typeof Head>
 
 async function lockHead(sql: Sql, organizationId: string): Promise<Head> {

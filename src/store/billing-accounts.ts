@@ -1,49 +1,38 @@
 /** Billing accounts: how an organization pays, and the limits on what it spends. The ledger moves the balance. */
 import { fromCents } from "../base/money.ts"
-import {
-  bigint,
-  boolean,
-  type NewRowOf,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  run,
-} from "./rows.ts"
+import { column, type NewRowOf, row, type RowOf, run, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const BillingAccount = table("billing_accounts", {
-  id: text,
-  email: text,
-  mode: oneOf("prepaid", "postpaid"),
+  id: column.text,
+  email: column.text,
+  mode: column.oneOf("prepaid", "postpaid"),
   /** The sum of the account's ledger, in 1e-10 USD. */
-  balanceTicks: bigint.withDefault(),
-  balanceCheckedAt: timestamp.nullable(),
-  provider: text,
+  balanceTicks: column.bigint.withDefault(),
+  balanceCheckedAt: column.timestamp.nullable(),
+  provider: column.text,
   /** Null until the payment provider knows the account. */
-  providerCustomerId: text.nullable(),
+  providerCustomerId: column.text.nullable(),
   /** The default payment method, by the provider's name for it. */
-  paymentMethodId: text.nullable(),
-  paymentMethodDescription: text.nullable(),
-  autoRefillEnabled: boolean.withDefault(),
-  autoRefillThresholdCents: bigint.nullable(),
-  autoRefillRechargeToCents: bigint.nullable(),
-  lowBalanceWarningCents: bigint.nullable(),
-  spendCutoffCents: bigint.nullable(),
-  spendWarningCents: bigint.nullable(),
+  paymentMethodId: column.text.nullable(),
+  paymentMethodDescription: column.text.nullable(),
+  autoRefillEnabled: column.boolean.withDefault(),
+  autoRefillThresholdCents: column.bigint.nullable(),
+  autoRefillRechargeToCents: column.bigint.nullable(),
+  lowBalanceWarningCents: column.bigint.nullable(),
+  spendCutoffCents: column.bigint.nullable(),
+  spendWarningCents: column.bigint.nullable(),
   /** Who buys, as invoices and receipts name them. */
-  buyerName: text.nullable(),
+  buyerName: column.text.nullable(),
   /** Its lines are apart by newlines. */
-  buyerAddress: text.nullable(),
-  buyerTaxNumber: text.nullable(),
+  buyerAddress: column.text.nullable(),
+  buyerTaxNumber: column.text.nullable(),
   /** What the payment provider last said when it would not know the account. */
-  providerError: text.nullable(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  providerError: column.text.nullable(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
   /** Counts the changes, other than of the balance. */
-  version: bigint.withDefault(),
+  version: column.bigint.withDefault(),
 })
 export type BillingAccount = RowOf<typeof BillingAccount>
 
@@ -75,9 +64,9 @@ export const updateBillingAccount = (sql: Sql, id: string, changes: BillingAccou
 
 /** What an account spent this month, and whether its cutoff stops it. */
 const MonthSpend = row({
-  spentTicks: bigint,
+  spentTicks: column.bigint,
   /** What the cutoff leaves did not cover the cheapest request when the latest one was refused. */
-  refused: boolean,
+  refused: column.boolean,
 })
 type MonthSpend = RowOf<typeof MonthSpend>
 

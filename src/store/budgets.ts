@@ -9,7 +9,7 @@ import { derivedId } from "../base/ids.ts"
 import { fromCents, type Ticks } from "../base/money.ts"
 import { type BudgetPeriod, budgetPeriods } from "../contract/access.ts"
 import { type LeaseAnswer, type LeaseRequest, extendLease, grantOf } from "./leases.ts"
-import { type RowOf, bigint, boolean, integer, json, row, text, timestamp, part, run } from "./rows.ts"
+import { column, part, row, type RowOf, run } from "./rows.ts"
 import type { Sql, Transaction } from "./sql.ts"
 
 const cents = z.number().nullable()
@@ -17,7 +17,7 @@ const Budget = z.object({ period: z.enum(budgetPeriods), cutoff_cents: cents, wa
 /** As the column holds it. */
 export type Budget = Readonly<z.infer<typeof Budget>>
 
-export const budgets = json<readonly Budget[]>(z.array(Budget))
+export const budgets = column.json<readonly Budget[]>(z.array(Budget))
 
 export const budgetId = (keyId: string, period: BudgetPeriod): string => `${keyId}/${period}`
 
@@ -54,7 +54,7 @@ export async function takeBudgetLease(sql: Transaction, request: LeaseRequest): 
   }
 }
 
-const Use = row({ spent: bigint, held: bigint, own: bigint, refused: boolean })
+const Use = row({ spent: column.bigint, held: column.bigint, own: column.bigint, refused: column.boolean })
 
 /** One statement, one snapshot: what moves from held to spent meanwhile is in one of them. */
 const readUse = (sql: Sql, keyId: string, request: LeaseRequest) =>
@@ -101,8 +101,8 @@ export interface BudgetState extends Budget {
   readonly endsOn: string
 }
 
-const DaySpend = row({ keyId: text, day: text, spentTicks: bigint })
-const Refusal = row({ budget: text, startsOn: text })
+const DaySpend = row({ keyId: column.text, day: column.text, spentTicks: column.bigint })
+const Refusal = row({ budget: column.text, startsOn: column.text })
 
 /** For each key, its budgets as they stand. */
 export async function readBudgetStates(
@@ -155,16 +155,16 @@ export async function enterKeySpend(sql: Sql, spends: readonly KeyDaySpend[]): P
 
 const TagBudget = row({
   /** Of the tag, whatever its budgets are: what was spent under earlier ones still counts. */
-  id: text,
-  organizationId: text,
-  tagKey: text,
-  tagValue: text,
+  id: column.text,
+  organizationId: column.text,
+  tagKey: column.text,
+  tagValue: column.text,
   budgets: budgets,
   /** With a burst; both null for no limit. */
-  rateLimitPerMinute: integer.nullable(),
-  rateLimitBurst: integer.nullable(),
-  tokensPerMinute: bigint.nullable(),
-  updatedAt: timestamp,
+  rateLimitPerMinute: column.integer.nullable(),
+  rateLimitBurst: column.integer.nullable(),
+  tokensPerMinute: column.bigint.nullable(),
+  updatedAt: column.timestamp,
 })
 export type TagBudget = RowOf<typeof TagBudget>
 

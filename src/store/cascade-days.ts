@@ -1,17 +1,17 @@
 /** What cascades sent on to which stage, and what shadows were asked; what it cost and what it changed, by the day; gateways add to it. */
-import { type RowOf, bigint, integer, row, run, runCounted, text } from "./rows.ts"
+import { column, row, type RowOf, run, runCounted } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const CascadeDay = row({
-  organizationId: text,
-  cascade: text,
-  day: text,
-  stage: integer,
-  requests: integer,
-  questions: integer,
-  changed: integer,
-  unanswered: integer,
-  costTicks: bigint,
+  organizationId: column.text,
+  cascade: column.text,
+  day: column.text,
+  stage: column.integer,
+  requests: column.integer,
+  questions: column.integer,
+  changed: column.integer,
+  unanswered: column.integer,
+  costTicks: column.bigint,
 })
 export type CascadeDay = RowOf<typeof CascadeDay>
 
@@ -45,7 +45,7 @@ export const shadowDays = (setId: string): string => `set:${setId}`
 
 type NamedCascade = Pick<CascadeDay, "organizationId" | "cascade">
 
-const Spent = row({ organizationId: text, cascade: text, ticks: bigint })
+const Spent = row({ organizationId: column.text, cascade: column.text, ticks: column.bigint })
 
 /** What later stages of these cascades cost on the day; of those that cost nothing there is no row. */
 export const sumEscalations = (sql: Sql, day: string, cascades: readonly NamedCascade[]) =>

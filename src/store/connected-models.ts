@@ -2,17 +2,17 @@
 import { decisionMethods, ModelCheck } from "../contract/model-check.ts"
 import { ConnectedModel } from "../contract/platform/connected-models.ts"
 import { resourceColumns, resourceTable } from "./resources.ts"
-import { type RowOf, bigint, json, oneOf, row, run, table, text } from "./rows.ts"
+import { column, row, type RowOf, run, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const StoredModel = table("connected_models", {
   ...resourceColumns,
-  sku: text,
-  settings: json(ConnectedModel),
-  sealedKey: text.nullable(),
-  decides: oneOf(...decisionMethods).nullable(),
-  createdBy: text.nullable(),
-  version: bigint.withDefault(),
+  sku: column.text,
+  settings: column.json(ConnectedModel),
+  sealedKey: column.text.nullable(),
+  decides: column.oneOf(...decisionMethods).nullable(),
+  createdBy: column.text.nullable(),
+  version: column.bigint.withDefault(),
 })
 export type StoredModel = RowOf<typeof StoredModel>
 
@@ -22,7 +22,7 @@ export const connectedModels = resourceTable({ table: StoredModel, listed: Store
 export const listConnectedModels = (sql: Sql): Promise<StoredModel[]> =>
   StoredModel.list(sql)`true ORDER BY id`
 
-const StoredCheck = row({ sku: text, found: json(ModelCheck) })
+const StoredCheck = row({ sku: column.text, found: column.json(ModelCheck) })
 
 export async function listModelChecks(sql: Sql): Promise<ReadonlyMap<string, ModelCheck>> {
   const rows = await StoredCheck.all(sql)`SELECT sku, found FROM model_checks`

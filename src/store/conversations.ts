@@ -1,20 +1,20 @@
 /** Conversations and their items, kept as long after their last use as their organization keeps stored responses. */
 import { conversationBytesMax, kept } from "./responses.ts"
 import { countWithinBytes } from "./pages.ts"
-import { type RowOf, fragment, integer, part, row, run, table, text, timestamp, runCounted } from "./rows.ts"
+import { column, fragment, part, row, type RowOf, run, runCounted, table } from "./rows.ts"
 import type { Database, Sql } from "./sql.ts"
 
 const Conversation = table("conversations", {
-  id: text,
-  organizationId: text,
+  id: column.text,
+  organizationId: column.text,
   /** Encrypted JSON. */
-  metadata: text,
-  createdAt: timestamp,
-  usedAt: timestamp,
+  metadata: column.text,
+  createdAt: column.timestamp,
+  usedAt: column.timestamp,
 })
 export type Conversation = RowOf<typeof Conversation>
 
-const Item = row({ id: text, item: text })
+const Item = row({ id: column.text, item: column.text })
 export type ConversationItem = RowOf<typeof Item>
 
 /** In so many bytes no more values fit than one request may have. */
@@ -55,7 +55,7 @@ export const findConversationItem = (sql: Sql, id: string, itemId: string) =>
   Item.first(sql)`SELECT id, item FROM conversation_items
     WHERE conversation_id = ${id} AND id = ${itemId} ORDER BY position LIMIT 1`
 
-const ItemSize = row({ position: integer, bytes: integer })
+const ItemSize = row({ position: column.integer, bytes: column.integer })
 
 interface ItemPage {
   readonly limit: number
@@ -87,7 +87,7 @@ export async function pageConversationItems(
   return { items, hasMore: sizes.length > shown }
 }
 
-const Room = row({ count: integer, last: integer, characters: integer })
+const Room = row({ count: column.integer, last: column.integer, characters: column.integer })
 
 /** "full" where they would be too many, or too much; "gone" where it is not there any more. Nothing is added then. */
 export async function addConversationItems(

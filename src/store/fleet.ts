@@ -1,13 +1,13 @@
 /** What the gateways of an installation know of each other: how each stands, and which workers are drained. */
-import { type RowOf, bigint, integer, row, run, text } from "./rows.ts"
+import { column, row, type RowOf, run } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const GatewayRow = row({
-  id: text,
+  id: column.text,
   /** JSON. */
-  report: text,
+  report: column.text,
   /** By the clock of the database: those of gateways may differ. */
-  seenSAgo: integer,
+  seenSAgo: column.integer,
 })
 type GatewayRow = RowOf<typeof GatewayRow>
 
@@ -28,7 +28,7 @@ export async function listGateways(sql: Sql): Promise<GatewayRow[]> {
 
 /** Credit in leases of gateways that have said nothing for a minute: their accounts lack it until they return or are released. */
 export const sumHeldBySilent = (sql: Sql) =>
-  bigint.one(sql)`SELECT coalesce(sum(held_ticks), 0) FROM leases l WHERE NOT EXISTS (
+  column.bigint.one(sql)`SELECT coalesce(sum(held_ticks), 0) FROM leases l WHERE NOT EXISTS (
     SELECT 1 FROM gateways g WHERE g.id = l.gateway_id AND g.seen_at > now() - interval '1 minute')`
 
 export const drainWorker = (sql: Sql, workerId: string, drainedAt: Date) =>
@@ -39,4 +39,4 @@ export const undrainWorker = (sql: Sql, workerId: string) =>
   run(sql)`DELETE FROM drained_workers WHERE worker_id = ${workerId}`
 
 export const listDrainedWorkers = (sql: Sql) =>
-  text.all(sql)`SELECT worker_id FROM drained_workers ORDER BY worker_id`
+  column.text.all(sql)`SELECT worker_id FROM drained_workers ORDER BY worker_id`

@@ -1,6 +1,6 @@
 /** Remembers the answers to writes, so that a repeated request is answered again instead of done again. */
 import { z } from "zod"
-import { type RowOf, bytes, integer, json, row, text, timestamp, run, runCounted } from "./rows.ts"
+import { column, row, type RowOf, run, runCounted } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface IdempotencyClaim {
@@ -34,11 +34,11 @@ export type ClaimOutcome =
 const claimAttemptsMax = 3
 
 const KeyRow = row({
-  requestHash: bytes,
-  createdAt: timestamp,
-  status: integer.nullable(),
-  body: text.nullable(),
-  headers: json(z.record(z.string(), z.string())),
+  requestHash: column.bytes,
+  createdAt: column.timestamp,
+  status: column.integer.nullable(),
+  body: column.text.nullable(),
+  headers: column.json(z.record(z.string(), z.string())),
 })
 type KeyRow = RowOf<typeof KeyRow>
 
@@ -59,7 +59,7 @@ export async function claimIdempotencyKey(sql: Sql, claim: IdempotencyClaim): Pr
 }
 
 const take = (sql: Sql, claim: IdempotencyClaim) =>
-  timestamp.first(sql)`INSERT INTO idempotency_keys AS k (scope, key, request_hash, attempt_id,
+  column.timestamp.first(sql)`INSERT INTO idempotency_keys AS k (scope, key, request_hash, attempt_id,
       created_at, running_until, expires_at)
     VALUES (${claim.scope}, ${claim.key}, ${claim.requestHash}, ${claim.attemptId}, ${claim.now},
       ${claim.runningUntil}, ${claim.expiresAt})

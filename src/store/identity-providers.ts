@@ -3,7 +3,7 @@ import { z } from "zod"
 import { permissions } from "../contract/access.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import { resourceTable } from "./resources.ts"
-import { type RowOf, bigint, boolean, json, table, text, timestamp, run, runCounted } from "./rows.ts"
+import { column, type RowOf, run, runCounted, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const texts = z.array(z.string()).readonly()
@@ -27,17 +27,17 @@ const AuthorizationRule = z.object({
 })
 
 const IdentityProvider = table("workload_identity_providers", {
-  id: text,
-  organizationId: text,
-  name: text,
-  active: boolean,
-  config: json<OidcConfig | X509Config>(z.union([OidcConfig, X509Config])),
-  attributeCondition: text.nullable(),
-  attributeTransformations: json<Readonly<Record<string, string>>>(z.record(z.string(), z.string())),
-  authorizationRules: json(z.array(AuthorizationRule).readonly()),
-  policyRevision: bigint.withDefault(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  id: column.text,
+  organizationId: column.text,
+  name: column.text,
+  active: column.boolean,
+  config: column.json<OidcConfig | X509Config>(z.union([OidcConfig, X509Config])),
+  attributeCondition: column.text.nullable(),
+  attributeTransformations: column.json<Readonly<Record<string, string>>>(z.record(z.string(), z.string())),
+  authorizationRules: column.json(z.array(AuthorizationRule).readonly()),
+  policyRevision: column.bigint.withDefault(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
 })
 export type IdentityProvider = RowOf<typeof IdentityProvider>
 
@@ -73,7 +73,7 @@ export const listIdentityProviders = async (sql: Sql, organizationId: string): P
 
 /** Ids of active providers of certificates in organizations that exist; `limit` of them. */
 export const listActiveX509Ids = (sql: Sql, limit: number) =>
-  text.all(sql)`SELECT p.id FROM workload_identity_providers p
+  column.text.all(sql)`SELECT p.id FROM workload_identity_providers p
     JOIN organizations o ON o.id = p.organization_id
     WHERE p.active AND p.config ->> 'type' = 'x509' AND o.deleted_at IS NULL ORDER BY p.id LIMIT ${limit}`
 
@@ -81,11 +81,11 @@ export const hasActiveProviders = async (sql: Sql) =>
   (await runCounted(sql)`SELECT 1 FROM workload_identity_providers WHERE active LIMIT 1`) > 0
 
 const SigningKey = table("workload_signing_keys", {
-  id: text,
-  publicJwk: json(z.record(z.string(), z.unknown()).readonly()),
-  createdAt: timestamp,
+  id: column.text,
+  publicJwk: column.json(z.record(z.string(), z.unknown()).readonly()),
+  createdAt: column.timestamp,
   /** When the last token that it may have signed has expired. */
-  expiresAt: timestamp,
+  expiresAt: column.timestamp,
 })
 export type SigningKey = RowOf<typeof SigningKey>
 

@@ -1,26 +1,30 @@
 /** Invitations to an organization: open until accepted, revoked or expired; one open at a time for each address. */
 import { roles } from "../contract/access.ts"
-import { type NewRowOf, type RowOf, bytes, oneOf, row, table, text, timestamp, part, run } from "./rows.ts"
+import { column, type NewRowOf, part, row, type RowOf, run, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const Invitation = table("invitations", {
-  id: text,
-  organizationId: text,
-  email: text,
-  role: oneOf(...roles),
+  id: column.text,
+  organizationId: column.text,
+  email: column.text,
+  role: column.oneOf(...roles),
   /** SHA-256 of the token that accepts it. */
-  tokenHash: bytes,
-  invitedBy: text,
-  createdAt: timestamp,
-  expiresAt: timestamp,
-  acceptedAt: timestamp.nullable(),
-  acceptedBy: text.nullable(),
-  revokedAt: timestamp.nullable(),
+  tokenHash: column.bytes,
+  invitedBy: column.text,
+  createdAt: column.timestamp,
+  expiresAt: column.timestamp,
+  acceptedAt: column.timestamp.nullable(),
+  acceptedBy: column.text.nullable(),
+  revokedAt: column.timestamp.nullable(),
 })
 export type Invitation = RowOf<typeof Invitation>
 
 /** An invitation with who sent it. */
-const SentInvitation = row({ ...Invitation.columns, inviterEmail: text, inviterName: text.nullable() })
+const SentInvitation = row({
+  ...Invitation.columns,
+  inviterEmail: column.text,
+  inviterName: column.text.nullable(),
+})
 export type SentInvitation = RowOf<typeof SentInvitation>
 
 const withInviter = `
@@ -50,7 +54,7 @@ export const findInvitation = (sql: Sql, organizationId: string, id: string) =>
 export const findInvitationByTokenHash = (sql: Sql, tokenHash: Uint8Array) =>
   Invitation.find(sql)`token_hash = ${tokenHash}`
 
-const InvitationDetails = row({ ...SentInvitation.columns, organizationName: text })
+const InvitationDetails = row({ ...SentInvitation.columns, organizationName: column.text })
 
 /** With the names that an invited person needs to decide; also returns one that is no longer open. */
 export const findInvitationDetails = (sql: Sql, tokenHash: Uint8Array) =>

@@ -1,43 +1,47 @@
 /** Invoices: one per account and calendar month with anything in it, numbered without gaps. */
 import type { Ticks } from "../base/money.ts"
-import { bigint, integer, oneOf, row, type RowOf, table, text, timestamp, run } from "./rows.ts"
+import { column, row, type RowOf, run, table } from "./rows.ts"
 import { type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const Invoice = table("invoices", {
-  id: text,
-  billingAccountId: text,
+  id: column.text,
+  billingAccountId: column.text,
   /** From 1, per account. */
-  number: integer,
-  mode: oneOf("prepaid", "postpaid"),
-  billedTo: text,
+  number: column.integer,
+  mode: column.oneOf("prepaid", "postpaid"),
+  billedTo: column.text,
   /** The first day, and the day after the last. */
-  periodStart: text,
-  periodEnd: text,
+  periodStart: column.text,
+  periodEnd: column.text,
   /** Entries of the ledger up to here are on this invoice or an earlier one, if they are of its months. */
-  throughLedgerId: bigint,
-  usageTicks: bigint,
-  creditTicks: bigint,
-  carriedInTicks: bigint,
-  carriedOutTicks: bigint,
-  dueCents: bigint,
-  status: oneOf("paid", "open", "payment_failed"),
-  issuedAt: timestamp,
-  paidAt: timestamp.nullable(),
+  throughLedgerId: column.bigint,
+  usageTicks: column.bigint,
+  creditTicks: column.bigint,
+  carriedInTicks: column.bigint,
+  carriedOutTicks: column.bigint,
+  dueCents: column.bigint,
+  status: column.oneOf("paid", "open", "payment_failed"),
+  issuedAt: column.timestamp,
+  paidAt: column.timestamp.nullable(),
 })
 export type Invoice = RowOf<typeof Invoice>
 
 const InvoiceLine = row({
-  model: text,
-  sequences: bigint,
-  inputTokens: bigint,
-  cachedInputTokens: bigint,
-  outputTokens: bigint,
-  amountTicks: bigint,
+  model: column.text,
+  sequences: column.bigint,
+  inputTokens: column.bigint,
+  cachedInputTokens: column.bigint,
+  outputTokens: column.bigint,
+  amountTicks: column.bigint,
 })
 export type InvoiceLine = RowOf<typeof InvoiceLine>
 
-const StoredLine = table("invoice_lines", { invoiceId: text, position: integer, ...InvoiceLine.columns })
+const StoredLine = table("invoice_lines", {
+  invoiceId: column.text,
+  position: column.integer,
+  ...InvoiceLine.columns,
+})
 
 export const findLastInvoice = (sql: Sql, billingAccountId: string) =>
   Invoice.find(sql)`billing_account_id = ${billingAccountId} ORDER BY number DESC LIMIT 1`
@@ -81,7 +85,7 @@ export interface InvoiceContent {
 
 const { mode } = Invoice.columns
 const UsageLine = row({ mode, ...InvoiceLine.columns })
-const CreditSum = row({ mode, credit: bigint, granted: bigint })
+const CreditSum = row({ mode, credit: column.bigint, granted: column.bigint })
 
 /** What belongs on the next invoice: entries before the end of its period that are on no earlier one. */
 export async function readInvoiceContent(
@@ -104,7 +108,7 @@ export async function readInvoiceContent(
     FROM ledger WHERE billing_account_id = ${billingAccountId} AND kind IN ('credit', 'purchase',
       'adjustment')
       AND at < ${periodEnd}::date AND NOT (id <= ${lastId} AND at < ${lastEnd}::date) GROUP BY mode`
-  const throughLedgerId = await bigint.one(sql)`SELECT coalesce(max(id), 0) FROM ledger
+  const throughLedgerId = await column.bigint.one(sql)`SELECT coalesce(max(id), 0) FROM ledger
     WHERE billing_account_id = ${billingAccountId}`
   const mode = [...lines, ...sums].some((one) => one.mode === "postpaid") ? "postpaid" : "prepaid"
   const sum = sums.find((one) => one.mode === mode)
@@ -117,7 +121,11 @@ export async function readInvoiceContent(
   }
 }
 
-const AccountToInvoice = row({ id: text, createdAt: timestamp, invoicedTo: text.nullable() })
+const AccountToInvoice = row({
+  id: column.text,
+  createdAt: column.timestamp,
+  invoicedTo: column.text.nullable(),
+})
 
 /** Accounts older than the month that have no invoice for it; with where their invoices ended. */
 export const listAccountsToInvoice = (sql: Sql, month: string, limit: number) =>
@@ -133,7 +141,7 @@ export const noteInvoiced = (sql: Sql, billingAccountId: string, month: string) 
     VALUES (${billingAccountId}, ${month})
     ON CONFLICT (billing_account_id) DO UPDATE SET month = GREATEST(invoiced_months.month, excluded.month)`
 
-const InvoiceToCharge = row({ ...Invoice.columns, tries: integer })
+const InvoiceToCharge = row({ ...Invoice.columns, tries: column.integer })
 
 /** Postpaid invoices to be charged: never tried, or declined long enough ago, on accounts that can pay. */
 export const listInvoicesToCharge = (sql: Sql, triedBefore: Date, triesMax: number, limit: number) =>

@@ -1,47 +1,35 @@
 /** API keys: what they may do, and the hashes that their secrets are compared with. */
 import { type Role, permissions, roles } from "../contract/access.ts"
 import { budgets } from "./budgets.ts"
-import {
-  bigint,
-  bytes,
-  integer,
-  type NewRowOf,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  run,
-} from "./rows.ts"
+import { column, type NewRowOf, row, type RowOf, run, table } from "./rows.ts"
 import { resourceColumns, resourceTable } from "./resources.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import type { Sql } from "./sql.ts"
 
 const Key = table("api_keys", {
   ...resourceColumns,
-  name: text,
-  permissions: oneOf(...permissions).list(),
-  scope: oneOf("organization", "user"),
+  name: column.text,
+  permissions: column.oneOf(...permissions).list(),
+  scope: column.oneOf("organization", "user"),
   /** Set exactly when the scope is `user`. */
-  userId: text.nullable(),
+  userId: column.text.nullable(),
   /** SHA-256 of the secret. */
-  secretHash: bytes,
+  secretHash: column.bytes,
   /** The secret before the last rotation, good until previousExpiresAt. */
-  previousSecretHash: bytes.nullable(),
-  previousExpiresAt: timestamp.nullable(),
-  createdBy: text.nullable(),
-  expiresAt: timestamp.nullable(),
-  lastUsedAt: timestamp.nullable(),
-  revokedAt: timestamp.nullable(),
-  rateLimitPerMinute: integer.nullable(),
-  rateLimitBurst: integer.nullable(),
-  tokensPerMinute: bigint.nullable(),
-  allowedModels: text.list().nullable(),
-  allowedNetworks: text.list().nullable(),
+  previousSecretHash: column.bytes.nullable(),
+  previousExpiresAt: column.timestamp.nullable(),
+  createdBy: column.text.nullable(),
+  expiresAt: column.timestamp.nullable(),
+  lastUsedAt: column.timestamp.nullable(),
+  revokedAt: column.timestamp.nullable(),
+  rateLimitPerMinute: column.integer.nullable(),
+  rateLimitBurst: column.integer.nullable(),
+  tokensPerMinute: column.bigint.nullable(),
+  allowedModels: column.text.list().nullable(),
+  allowedNetworks: column.text.list().nullable(),
   budgets: budgets.withDefault(),
   /** Counts the changes. */
-  version: bigint.withDefault(),
+  version: column.bigint.withDefault(),
 })
 export type Key = RowOf<typeof Key>
 
@@ -65,7 +53,7 @@ export const insertKey = (sql: Sql, key: NewRowOf<typeof Key>) => Key.insert(sql
 export const findKey = (sql: Sql, organizationId: string, id: string) =>
   Key.find(sql)`organization_id = ${organizationId} AND id = ${id}`
 
-const KeyOfMember = row({ ...Key.columns, role: oneOf(...roles).nullable() })
+const KeyOfMember = row({ ...Key.columns, role: column.oneOf(...roles).nullable() })
 
 export async function findKeyPrincipal(sql: Sql, id: string): Promise<KeyPrincipal | null> {
   const found = await KeyOfMember.first(sql)`SELECT k.*, m.role FROM api_keys k

@@ -1,17 +1,17 @@
 /** Leases: what a gateway may spend without asking. A hold, not a ledger entry: available = balance - holds. */
 import { fromCents, type Ticks } from "../base/money.ts"
 import { type BillingAccount, findMonthSpend, lockBillingAccount, noteCutoff } from "./billing-accounts.ts"
-import { type RowOf, bigint, boolean, row, text, timestamp, part, run } from "./rows.ts"
+import { column, part, row, type RowOf, run } from "./rows.ts"
 import type { Database, Sql, Transaction } from "./sql.ts"
 
 const Lease = row({
-  gatewayId: text,
-  billingAccountId: text,
+  gatewayId: column.text,
+  billingAccountId: column.text,
   /** The first day of the month. */
-  month: text,
+  month: column.text,
   /** What may still be spent, and what was spent but is not in the ledger yet. */
-  heldTicks: bigint,
-  expiresAt: timestamp,
+  heldTicks: column.bigint,
+  expiresAt: column.timestamp,
 })
 type Lease = RowOf<typeof Lease>
 
@@ -89,7 +89,7 @@ interface Holds {
   readonly ofMonth: Ticks
 }
 
-const Hold = row({ gatewayId: text, current: boolean, heldTicks: bigint })
+const Hold = row({ gatewayId: column.text, current: column.boolean, heldTicks: column.bigint })
 
 async function sumHolds(sql: Sql, { billingAccountId, month, gatewayId }: LeaseRequest): Promise<Holds> {
   const leases = await Hold.all(sql)`SELECT gateway_id, month = ${month} AS current, held_ticks FROM leases
@@ -166,7 +166,7 @@ export const listLeases = (sql: Sql) =>
 
 /** What every gateway holds of the account. */
 export const sumHeld = (sql: Sql, billingAccountId: string) =>
-  bigint.one(sql)`SELECT coalesce(sum(held_ticks), 0) FROM leases
+  column.bigint.one(sql)`SELECT coalesce(sum(held_ticks), 0) FROM leases
     WHERE billing_account_id = ${billingAccountId}`
 
 const leaseChannel = "umpire_leases"

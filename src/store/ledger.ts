@@ -3,12 +3,12 @@
  * moves with them in the same transaction; the postpaid ones are for the month's invoice.
  */
 import type { Ticks } from "../base/money.ts"
-import { bigint, boolean, oneOf, row, type RowOf, text, timestamp, runCounted } from "./rows.ts"
+import { column, row, type RowOf, runCounted } from "./rows.ts"
 import { type Page, type PageRequest, toPage } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 /** `usage` is entered by applyUsage only. A payment settles a postpaid invoice. */
-const kind = oneOf("credit", "purchase", "usage", "adjustment", "payment")
+const kind = column.oneOf("credit", "purchase", "usage", "adjustment", "payment")
 
 interface LedgerEntry {
   readonly billingAccountId: string
@@ -39,16 +39,16 @@ export const appendLedger = async (sql: Sql, entry: LedgerEntry) =>
     FROM entry WHERE b.id = entry.billing_account_id RETURNING b.id`) > 0
 
 const LedgerRow = row({
-  id: bigint,
-  at: timestamp,
+  id: column.bigint,
+  at: column.timestamp,
   kind,
-  amountTicks: bigint,
-  reference: text,
-  note: text.nullable(),
-  organizationId: text.nullable(),
-  model: text.nullable(),
-  day: text.nullable(),
-  sequences: bigint.nullable(),
+  amountTicks: column.bigint,
+  reference: column.text,
+  note: column.text.nullable(),
+  organizationId: column.text.nullable(),
+  model: column.text.nullable(),
+  day: column.text.nullable(),
+  sequences: column.bigint.nullable(),
 })
 export type LedgerRow = RowOf<typeof LedgerRow>
 
@@ -66,7 +66,7 @@ export async function pageLedger(
   return toPage(rows, page.limit, ({ id }) => String(id))
 }
 
-const DaySpend = row({ day: text, model: text, ticks: bigint })
+const DaySpend = row({ day: column.text, model: column.text, ticks: column.bigint })
 export type DaySpend = RowOf<typeof DaySpend>
 
 /** What was used on each day, by model; `from` is inclusive and `to` exclusive. */
@@ -76,17 +76,17 @@ export const listDaySpend = (sql: Sql, billingAccountId: string, from: string, t
     GROUP BY day, model`
 
 const LedgerCheck = row({
-  billingAccountId: text,
-  mode: oneOf("prepaid", "postpaid"),
-  balanceTicks: bigint,
+  billingAccountId: column.text,
+  mode: column.oneOf("prepaid", "postpaid"),
+  balanceTicks: column.bigint,
   /** Of the prepaid entries; must be the balance. */
-  ledgerTicks: bigint,
+  ledgerTicks: column.bigint,
   /** Of the usage entries, as a positive number; must be what their sequences cost. */
-  usageTicks: bigint,
+  usageTicks: column.bigint,
   /** Of the charges that are kept. */
-  chargedTicks: bigint,
+  chargedTicks: column.bigint,
   /** Whether every charge that was ever made is still kept. */
-  chargesComplete: boolean,
+  chargesComplete: column.boolean,
 })
 export type LedgerCheck = RowOf<typeof LedgerCheck>
 

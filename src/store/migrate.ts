@@ -1,7 +1,7 @@
 /** Brings a database to the schema of this code: ordered SQL files, each applied once, however many processes start. */
 import { createHash } from "node:crypto"
 import { readdir, readFile } from "node:fs/promises"
-import { type RowOf, boolean, integer, row, text, timestamp } from "./rows.ts"
+import { column, row, type RowOf } from "./rows.ts"
 import type { Database, Sql, Transaction } from "./sql.ts"
 
 /** Any number will do, as long as everything that migrates takes the same. */
@@ -45,7 +45,7 @@ export async function migrationStatus(
   migrations?: readonly Migration[],
 ): Promise<MigrationStatus[]> {
   const wanted = migrations ?? (await readMigrations())
-  const isPresent = await boolean.one(sql)`SELECT to_regclass('schema_migrations') IS NOT NULL`
+  const isPresent = await column.boolean.one(sql)`SELECT to_regclass('schema_migrations') IS NOT NULL`
   return compare(wanted, isPresent ? await readApplied(sql) : [])
 }
 
@@ -101,7 +101,12 @@ async function applyNext(sql: Transaction, wanted: readonly Migration[]): Promis
   return migration.name
 }
 
-const AppliedRow = row({ version: integer, name: text, checksum: text, appliedAt: timestamp })
+const AppliedRow = row({
+  version: column.integer,
+  name: column.text,
+  checksum: column.text,
+  appliedAt: column.timestamp,
+})
 type AppliedRow = RowOf<typeof AppliedRow>
 
 const readApplied = (sql: Sql) =>

@@ -1,19 +1,19 @@
 /** Which models that are not public an organization may use, has asked for, or was refused. */
-import { type NewRowOf, oneOf, type RowOf, table, text, timestamp } from "./rows.ts"
+import { column, type NewRowOf, type RowOf, table } from "./rows.ts"
 import { type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const ModelAccess = table("model_access", {
-  id: text,
-  organizationId: text,
-  modelSku: text,
-  state: oneOf("pending", "grant", "deny"),
+  id: column.text,
+  organizationId: column.text,
+  modelSku: column.text,
+  state: column.oneOf("pending", "grant", "deny"),
   /** The user who asked; null when access was granted without a request. */
-  requestedBy: text.nullable(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  requestedBy: column.text.nullable(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
   /** Null exactly while pending. */
-  decidedAt: timestamp.nullable(),
+  decidedAt: column.timestamp.nullable(),
 })
 export type ModelAccess = RowOf<typeof ModelAccess>
 

@@ -17,19 +17,7 @@ import { FreshCache } from "./fresh-cache.ts"
 import { listModelAccess } from "./model-access.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import { resourceColumns, resourceTable } from "./resources.ts"
-import {
-  bigint,
-  boolean,
-  integer,
-  json,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  run,
-} from "./rows.ts"
+import { column, row, type RowOf, run, table } from "./rows.ts"
 import { type Database, type Sql, StoreUnavailable } from "./sql.ts"
 
 export interface OrganizationSnapshot {
@@ -134,14 +122,14 @@ async function read(
 
 /** Where the inference of an organization may run. An organization without a row has the defaults of the contract. */
 const RoutingPolicy = row({
-  organizationId: text,
-  mode: oneOf("nearest", "ordered", "required"),
-  fallback: oneOf("disabled", "same_country", "visible_regions"),
+  organizationId: column.text,
+  mode: column.oneOf("nearest", "ordered", "required"),
+  fallback: column.oneOf("disabled", "same_country", "visible_regions"),
   /** In order of priority; empty means every visible region. */
-  regions: text.list(),
-  updatedAt: timestamp,
+  regions: column.text.list(),
+  updatedAt: column.timestamp,
   /** Counts the changes. */
-  version: bigint,
+  version: column.bigint,
 })
 export type RoutingPolicy = RowOf<typeof RoutingPolicy>
 
@@ -159,11 +147,11 @@ export const putRoutingPolicy = (sql: Sql, policy: Omit<RoutingPolicy, "version"
 /** Virtual models of organizations. */
 const VirtualModelRecord = table("virtual_models", {
   ...resourceColumns,
-  name: text,
-  description: text,
-  rule: json(VirtualRule),
-  createdBy: text.nullable(),
-  version: bigint.withDefault(),
+  name: column.text,
+  description: column.text,
+  rule: column.json(VirtualRule),
+  createdBy: column.text.nullable(),
+  version: column.bigint.withDefault(),
 })
 export type VirtualModelRecord = RowOf<typeof VirtualModelRecord>
 
@@ -176,22 +164,22 @@ export const listVirtualModels = (sql: Sql, organizationId: string): Promise<Vir
 /** Guardrails of organizations. */
 const Guardrail = table("guardrails", {
   ...resourceColumns,
-  name: text,
-  questionSet: text,
-  recognizers: oneOf(...recognizers).list(),
-  apiKeyId: text.nullable(),
-  model: text.nullable(),
-  stage: oneOf(...guardrailStages),
-  action: oneOf(...guardrailActions),
-  routeModel: text.nullable(),
-  onAbstain: oneOf("pass", "act"),
-  onError: oneOf("open", "closed"),
-  release: oneOf("window", "end"),
-  windowCharacters: integer,
-  holdBackCharacters: integer,
-  enabled: boolean,
-  createdBy: text.nullable(),
-  version: bigint.withDefault(),
+  name: column.text,
+  questionSet: column.text,
+  recognizers: column.oneOf(...recognizers).list(),
+  apiKeyId: column.text.nullable(),
+  model: column.text.nullable(),
+  stage: column.oneOf(...guardrailStages),
+  action: column.oneOf(...guardrailActions),
+  routeModel: column.text.nullable(),
+  onAbstain: column.oneOf("pass", "act"),
+  onError: column.oneOf("open", "closed"),
+  release: column.oneOf("window", "end"),
+  windowCharacters: column.integer,
+  holdBackCharacters: column.integer,
+  enabled: column.boolean,
+  createdBy: column.text.nullable(),
+  version: column.bigint.withDefault(),
 })
 export type Guardrail = RowOf<typeof Guardrail>
 

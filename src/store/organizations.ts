@@ -1,55 +1,44 @@
 /** Organizations and who belongs to them. */
 import { roles } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
-import {
-  bigint,
-  boolean,
-  integer,
-  type NewRowOf,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-} from "./rows.ts"
+import { column, type NewRowOf, row, type RowOf, table } from "./rows.ts"
 import { type Page, type PageRequest, toPage } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const Organization = table("organizations", {
-  id: text,
-  name: text,
-  billingAccountId: text,
-  isPersonal: boolean,
+  id: column.text,
+  name: column.text,
+  billingAccountId: column.text,
+  isPersonal: column.boolean,
   /** Null means the default of the contract. */
-  storedResponsesDays: integer.nullable(),
-  rateLimitPerMinute: integer.nullable(),
-  rateLimitBurst: integer.nullable(),
+  storedResponsesDays: column.integer.nullable(),
+  rateLimitPerMinute: column.integer.nullable(),
+  rateLimitBurst: column.integer.nullable(),
   /** Null means every region. */
-  visibleRegions: text.list().nullable(),
+  visibleRegions: column.text.list().nullable(),
   /** In lower case: a user who signs in with single sign-on and such an address becomes a member. */
-  ssoEmailDomains: text.list().withDefault(),
-  ssoGroups: text.list().withDefault(),
-  ssoRole: oneOf("owner", "member").withDefault(),
-  ssoRequired: boolean.withDefault(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
-  deletedAt: timestamp.nullable(),
+  ssoEmailDomains: column.text.list().withDefault(),
+  ssoGroups: column.text.list().withDefault(),
+  ssoRole: column.oneOf("owner", "member").withDefault(),
+  ssoRequired: column.boolean.withDefault(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
+  deletedAt: column.timestamp.nullable(),
   /** Counts the changes. */
-  version: bigint.withDefault(),
+  version: column.bigint.withDefault(),
 })
 export type Organization = RowOf<typeof Organization>
 
 const Membership = table("memberships", {
-  organizationId: text,
-  userId: text,
-  role: oneOf(...roles),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  organizationId: column.text,
+  userId: column.text,
+  role: column.oneOf(...roles),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
 })
 type Membership = RowOf<typeof Membership>
 
-const Member = row({ ...Membership.columns, email: text, name: text.nullable() })
+const Member = row({ ...Membership.columns, email: column.text, name: column.text.nullable() })
 export type Member = RowOf<typeof Member>
 
 type OrganizationChanges = Partial<
@@ -86,11 +75,11 @@ export const lockOrganization = (sql: Sql, id: string) => Organization.find(sql)
 
 /** Those of which the user is a primary owner, without deleted ones. */
 export const countOrganizationsOwned = (sql: Sql, userId: string) =>
-  integer.one(sql)`SELECT count(*) FROM organizations o
+  column.integer.one(sql)`SELECT count(*) FROM organizations o
     JOIN memberships m ON m.organization_id = o.id
     WHERE m.user_id = ${userId} AND m.role = 'primary_owner' AND o.deleted_at IS NULL`
 
-const OrganizationOfUser = row({ ...Organization.columns, role: oneOf(...roles) })
+const OrganizationOfUser = row({ ...Organization.columns, role: column.oneOf(...roles) })
 
 /** Newest first, without deleted ones. */
 export const listOrganizationsOfUser = (sql: Sql, userId: string) =>
@@ -149,7 +138,7 @@ export const deleteMembership = (sql: Sql, organizationId: string, userId: strin
   Membership.first(sql)`DELETE FROM memberships
     WHERE organization_id = ${organizationId} AND user_id = ${userId} RETURNING *`
 
-const MemberCounts = row({ members: integer, primaryOwners: integer })
+const MemberCounts = row({ members: column.integer, primaryOwners: column.integer })
 
 export const countMembers = (sql: Sql, organizationId: string) =>
   MemberCounts.one(
@@ -159,7 +148,7 @@ export const countMembers = (sql: Sql, organizationId: string) =>
 
 /** Those of the addresses, in lower case, that members have. */
 export const listMembersByEmail = (sql: Sql, organizationId: string, addresses: readonly string[]) =>
-  text.all(sql)`SELECT lower(u.email) FROM memberships m JOIN users u ON u.id = m.user_id
+  column.text.all(sql)`SELECT lower(u.email) FROM memberships m JOIN users u ON u.id = m.user_id
     WHERE m.organization_id = ${organizationId}
       AND lower(u.email) = ANY(${addresses.map((address) => address.toLowerCase())}::text[])`
 

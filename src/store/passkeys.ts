@@ -1,35 +1,24 @@
 /** Passkeys of users, and the challenges that wait for an answer of one. */
-import {
-  type NewRowOf,
-  type RowOf,
-  bigint,
-  bytes,
-  integer,
-  run,
-  runCounted,
-  table,
-  text,
-  timestamp,
-} from "./rows.ts"
+import { column, type NewRowOf, type RowOf, run, runCounted, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const Passkey = table("passkeys", {
-  id: text,
-  userId: text,
+  id: column.text,
+  userId: column.text,
   /** As the authenticator names it, in base64url. */
-  credentialId: text,
-  publicKey: bytes,
-  signCount: bigint,
-  name: text,
-  createdAt: timestamp,
-  lastUsedAt: timestamp.nullable(),
+  credentialId: column.text,
+  publicKey: column.bytes,
+  signCount: column.bigint,
+  name: column.text,
+  createdAt: column.timestamp,
+  lastUsedAt: column.timestamp.nullable(),
 })
 export type Passkey = RowOf<typeof Passkey>
 
 export const listPasskeys = (sql: Sql, userId: string) => Passkey.list(sql)`user_id = ${userId} ORDER BY id`
 
 export const countPasskeys = (sql: Sql, userId: string) =>
-  integer.one(sql)`SELECT count(*) FROM passkeys WHERE user_id = ${userId}`
+  column.integer.one(sql)`SELECT count(*) FROM passkeys WHERE user_id = ${userId}`
 
 export const findPasskey = (sql: Sql, credentialId: string) =>
   Passkey.find(sql)`credential_id = ${credentialId}`
@@ -55,9 +44,9 @@ export const deletePasskeys = (sql: Sql, userId: string) =>
   run(sql)`DELETE FROM passkeys WHERE user_id = ${userId}`
 
 const Challenge = table("passkey_challenges", {
-  challengeHash: bytes,
-  userId: text.nullable(),
-  expiresAt: timestamp,
+  challengeHash: column.bytes,
+  userId: column.text.nullable(),
+  expiresAt: column.timestamp,
 })
 
 export const insertChallenge = async (sql: Sql, challenge: NewRowOf<typeof Challenge>): Promise<void> =>

@@ -12,7 +12,7 @@ import { prepareEmptyDirectory } from "../../test/database.ts"
 import { DirectoryLocked, lockDirectory } from "./directory-lock.ts"
 import { clusterIn, connectPglite, openPglite, startPglite } from "./pglite.ts"
 import { StoreUnavailable } from "./sql.ts"
-import { integer, row } from "./rows.ts"
+import { column, row } from "./rows.ts"
 
 const holder = fileURLToPath(new URL("../../test/programs/hold-database.ts", import.meta.url))
 
@@ -69,7 +69,7 @@ describe("PGlite in a directory", () => {
     child.kill("SIGKILL")
     await once(child, "exit")
     const database = await openPglite({ directory })
-    const rows = await row({ n: integer }).all(database)`SELECT n FROM written ORDER BY n`
+    const rows = await row({ n: column.integer }).all(database)`SELECT n FROM written ORDER BY n`
     expect(rows.map(({ n }) => n)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
     await database.close()
   })

@@ -12,7 +12,7 @@ import {
   encodeValue,
   valueParsers,
 } from "./sql.ts"
-import { integer } from "./rows.ts"
+import { column } from "./rows.ts"
 import { checkChannel, checkCommitted, ListenerSet, TransactionGuard, withRetries } from "./transact.ts"
 
 const connectionsMaxDefault = 10
@@ -40,7 +40,7 @@ interface PostgresSettings {
 export async function openPostgres(settings: PostgresSettings): Promise<Database> {
   const database = new PostgresDatabase(settings)
   try {
-    const version = await integer.one(database)`SELECT current_setting('server_version_num')::int`
+    const version = await column.integer.one(database)`SELECT current_setting('server_version_num')::int`
     if (version < versionMin) {
       throw new Error(
         `Cannot use this PostgreSQL: its version number is ${version}; version 15 or later would work`,

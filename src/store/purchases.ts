@@ -1,36 +1,25 @@
 /** Purchases: money that a payment provider is asked to move in, and what it said. */
-import {
-  bigint,
-  integer,
-  type NewRowOf,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  runCounted,
-} from "./rows.ts"
+import { column, type NewRowOf, row, type RowOf, runCounted, table } from "./rows.ts"
 import { type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 const Purchase = table("purchases", {
-  id: text,
-  billingAccountId: text,
-  purpose: oneOf("refill", "auto_refill", "invoice"),
-  invoiceId: text.nullable(),
-  amountCents: bigint,
-  status: oneOf("processing", "succeeded", "failed", "action_required", "timed_out"),
-  createdBy: text.nullable(),
+  id: column.text,
+  billingAccountId: column.text,
+  purpose: column.oneOf("refill", "auto_refill", "invoice"),
+  invoiceId: column.text.nullable(),
+  amountCents: column.bigint,
+  status: column.oneOf("processing", "succeeded", "failed", "action_required", "timed_out"),
+  createdBy: column.text.nullable(),
   /** Tells two attempts at one purchase from two purchases, here and at the provider. */
-  providerKey: text,
-  providerReference: text.nullable(),
-  errorMessage: text.nullable(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  providerKey: column.text,
+  providerReference: column.text.nullable(),
+  errorMessage: column.text.nullable(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
   /** When the provider is asked again; null when it is decided. */
-  checkAt: timestamp.nullable(),
-  checks: integer.withDefault(),
+  checkAt: column.timestamp.nullable(),
+  checks: column.integer.withDefault(),
 })
 export type Purchase = RowOf<typeof Purchase>
 export type PurchaseStatus = Purchase["status"]
@@ -91,7 +80,7 @@ interface RefillWait {
   readonly failedSince: Date
 }
 
-const AccountToRefill = row({ id: text, balanceTicks: bigint, rechargeToCents: bigint })
+const AccountToRefill = row({ id: column.text, balanceTicks: column.bigint, rechargeToCents: column.bigint })
 
 /**
  * Prepaid accounts at or below their threshold, that can pay, and whose last automatic purchase does not hold the next one
@@ -112,10 +101,10 @@ export const listAccountsToRefill = (sql: Sql, { undecidedSince, failedSince }: 
     ORDER BY b.id LIMIT ${limit}`
 
 const PaymentEvent = table("payment_events", {
-  provider: text,
-  eventId: text,
-  type: text,
-  receivedAt: timestamp,
+  provider: column.text,
+  eventId: column.text,
+  type: column.text,
+  receivedAt: column.timestamp,
 })
 
 /** Returns false when the event was processed before. */

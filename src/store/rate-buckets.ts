@@ -1,7 +1,7 @@
 /** What several gateways count together: one row for each key, by the generic cell rate algorithm. */
 import { createHash } from "node:crypto"
 import type { Rate } from "../base/rate-limiter.ts"
-import { integer, number, row, text, part, run, runCounted } from "./rows.ts"
+import { column, part, row, run, runCounted } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface CountedRate {
@@ -13,7 +13,7 @@ export interface CountedRate {
 
 const nowMs = "(extract(epoch FROM statement_timestamp()) * 1000)::float8"
 
-const Backlog = row({ key: text, backlog: number })
+const Backlog = row({ key: column.text, backlog: column.number })
 
 /** Adds what was counted; answers, for each key, how many count now, of all gateways. */
 export async function addToRateBuckets(
@@ -50,7 +50,7 @@ const seenWithin = "interval '60 seconds'"
 
 /** Says that this gateway lives, and returns how many do. */
 export async function announceGateway(sql: Sql, gatewayId: string): Promise<number> {
-  const others = await integer.one(sql)`WITH seen AS (
+  const others = await column.integer.one(sql)`WITH seen AS (
       INSERT INTO rate_gateways (gateway_id, seen_at) VALUES (${gatewayId}, statement_timestamp())
       ON CONFLICT (gateway_id) DO UPDATE SET seen_at = excluded.seen_at
     ), gone AS (

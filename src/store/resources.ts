@@ -1,24 +1,27 @@
 /** Things of organizations: tables with a row for each, found by its id within its organization. */
 import {
+  column,
   type Columns,
   type Fields,
+  fragment,
   type Given,
   type NewRowOf,
-  type Row,
-  type Table,
-  integer,
-  text,
-  timestamp,
   part,
+  type Row,
   run,
-  fragment,
   runCounted,
+  type Table,
 } from "./rows.ts"
 import { type Page, type PageRequest } from "./pages.ts"
 import type { Sql } from "./sql.ts"
 
 /** What every item has. */
-export const resourceColumns = { id: text, organizationId: text, createdAt: timestamp, updatedAt: timestamp }
+export const resourceColumns = {
+  id: column.text,
+  organizationId: column.text,
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
+}
 
 type ResourceColumns = Columns & typeof resourceColumns
 export type ResourceRow = Fields<typeof resourceColumns>
@@ -75,7 +78,7 @@ export function resourceTable<C extends ResourceColumns, L extends ResourceColum
     list: (sql, organizationId, condition = "true") =>
       listed.all(sql)`${selected} AND t.organization_id = ${organizationId} AND ${part(condition)}
         ORDER BY t.id`,
-    count: (sql, organizationId) => integer.one(sql)`SELECT count(*) FROM ${part(table.name)} t
+    count: (sql, organizationId) => column.integer.one(sql)`SELECT count(*) FROM ${part(table.name)} t
         WHERE ${part(isLeft)} AND t.organization_id = ${organizationId}`,
     async update(sql, id, changes) {
       const row = await table.update(sql, changes, also)`id = ${id}`

@@ -11,7 +11,7 @@ import {
   purgeStoredResponses,
 } from "./responses.ts"
 import type { Database } from "./sql.ts"
-import { row, text } from "./rows.ts"
+import { column, row } from "./rows.ts"
 
 const dayMs = 86_400_000
 const now = new Date(Date.UTC(2026, 5, 1))
@@ -66,7 +66,7 @@ test("purging really deletes what is past the retention of now, with its items, 
   const fresh = await given(id, daysAgo(6))
   const old = await given(id, daysAgo(8))
   await purgeStoredResponses(database, now)
-  const rows = await row({ id: text }).all(
+  const rows = await row({ id: column.text }).all(
     database,
   )`SELECT id FROM stored_responses WHERE organization_id = ${id}`
   expect(rows.map((row) => row.id)).toEqual([fresh])

@@ -1,7 +1,7 @@
 /** Stored responses: kept as long as their organization says, found by id, and by the items in them. */
 import { Fault } from "../contract/errors.ts"
 import { countWithinBytes } from "./pages.ts"
-import { type RowOf, integer, row, text, timestamp, part, run, fragment, runCounted } from "./rows.ts"
+import { column, fragment, part, row, type RowOf, run, runCounted } from "./rows.ts"
 import type { Database, Sql } from "./sql.ts"
 
 /** What the contract keeps when an organization says nothing. */
@@ -15,23 +15,23 @@ export const conversationBytesMax = 16 * 1024 * 1024
 export const storedCharactersMax = conversationBytesMax / 2
 
 const StoredResponse = row({
-  id: text,
-  organizationId: text,
-  previousId: text.nullable(),
+  id: column.text,
+  organizationId: column.text,
+  previousId: column.text.nullable(),
   /** JSON text. */
-  body: text,
+  body: column.text,
   /** JSON text of a list. */
-  input: text,
+  input: column.text,
   /** JSON text of a list of lengths for each output item; null where it is not known. */
-  pieces: text.nullable(),
-  createdAt: timestamp,
+  pieces: column.text.nullable(),
+  createdAt: column.timestamp,
 })
 export type StoredResponse = RowOf<typeof StoredResponse>
 
 /** Of a page; in so many bytes no more values fit than one request may have. */
 const bodyPageBytesMax = 256 * 1024
 
-const StoredItem = row({ id: text, item: text })
+const StoredItem = row({ id: column.text, item: column.text })
 type StoredItem = RowOf<typeof StoredItem>
 
 /** Whether a row is within the retention that its organization has now, not the one it had then. */
@@ -88,8 +88,8 @@ interface StoredPage {
   readonly now: Date
 }
 
-const ListedResponse = row({ id: text, bytes: integer })
-const StoredBody = row({ id: text, body: text })
+const ListedResponse = row({ id: column.text, bytes: column.integer })
+const StoredBody = row({ id: column.text, body: column.text })
 
 /** By id, which grows with time; a page of large ones ends early. */
 export async function pageStoredBodies(
@@ -114,7 +114,7 @@ export async function pageStoredBodies(
   return { items, hasMore: listed.length > shown }
 }
 
-const Link = row({ id: text, previousId: text.nullable(), bytes: integer })
+const Link = row({ id: column.text, previousId: column.text.nullable(), bytes: column.integer })
 
 const link = fragment`r.id, r.previous_id, r.organization_id, r.created_at, octet_length(r.body) + octet_length(r.input) AS bytes`
 
@@ -158,7 +158,7 @@ function checkBytes(bytes: readonly number[], param: string): void {
   )
 }
 
-const ItemSize = row({ id: text, bytes: integer })
+const ItemSize = row({ id: column.text, bytes: column.integer })
 
 /** Each once; together they have no more than the most bytes, each counted as often as it is named. */
 export async function findStoredItems(
@@ -225,7 +225,7 @@ export const answerCancellation = (sql: Sql, responseId: string, organizationId:
 
 /** The response as it was cancelled, once: its text stays no longer than that. Null as long as no gateway answers. */
 export const takeCancelled = (sql: Sql, responseId: string, organizationId: string) =>
-  text.first(sql)`DELETE FROM response_cancellations
+  column.text.first(sql)`DELETE FROM response_cancellations
     WHERE response_id = ${responseId} AND organization_id = ${organizationId} AND body IS NOT NULL
     RETURNING body`
 

@@ -61,7 +61,7 @@ export const run = (sql: Sql): Statement<Promise<void>> =>
 export const runCounted = (sql: Sql): Statement<Promise<number>> =>
   statement(async (text, values) => (await sql.query(text, values)).length)
 
-/** What runs statements and reads their rows: ``text.all(sql)`SELECT name FROM users WHERE id = ${id}` ``. */
+/** What runs statements and reads their rows: ``column.text.all(sql)`SELECT name FROM users WHERE id = ${id}` ``. */
 abstract class Reader<Item> {
   abstract readRow(given: SqlRow): Item
 
@@ -90,7 +90,7 @@ abstract class Reader<Item> {
   }
 }
 
-/** What a column holds. By itself it reads statements with that one column: ``integer.one(sql)`SELECT count(*) ...` ``. */
+/** What a column holds. By itself it reads statements with that one column: ``column.integer.one(sql)`SELECT count(*) ...` ``. */
 export class Column<Value> extends Reader<Value> {
   /** Only its type is used. */
   declare readonly value: Value
@@ -143,36 +143,39 @@ function mismatch(value: unknown, name: string, type: string): string {
   return `Cannot read a row: the column ${name} ${problem}`
 }
 
-/** Also dates, which have no time zone. */
-export const text = new Column("text", (given) => (typeof given === "string" ? given : undefined))
-export const boolean = new Column("boolean", (given) => (typeof given === "boolean" ? given : undefined))
-export const number = new Column("number", (given) => (typeof given === "number" ? given : undefined))
-/** A whole number of type bigint, or of type numeric (a sum), which comes as text. */
-export const bigint = new Column("bigint", (given) => {
+const bigint = new Column("bigint", (given) => {
   if (typeof given === "bigint") return given
   return typeof given === "string" && /^-?\d+$/.test(given) ? BigInt(given) : undefined
 })
-/** A whole number of any type, that a double holds. */
-export const integer = new Column("integer", (given) => {
-  const whole = typeof given === "number" ? given : Number(bigint.read(given))
-  return Number.isSafeInteger(whole) ? whole : undefined
-})
-export const timestamp = new Column("timestamp", (given) => (given instanceof Date ? given : undefined))
-export const bytes = new Column("bytes", (given) => (given instanceof Uint8Array ? given : undefined))
-/** Parsed JSON of any form. */
-export const anyJson = new Column<unknown>("JSON", (given) => given, true)
 
-/** A column of type jsonb, which is parsed already, or of JSON as text. */
-export const json = <Value>(schema: z.ZodType<Value>): Column<Value> =>
-  new Column(
-    "JSON of its form",
-    (given) => schema.safeParse(typeof given === "string" ? parsedJson(given) : given).data,
-    true,
-  )
-
-/** One of some texts: a CHECK constraint holds the column to them. */
-export const oneOf = <const Value extends string>(...values: readonly Value[]): Column<Value> =>
-  new Column(`one of ${values.join(", ")}`, (given) => values.find((value) => value === given))
+/** What columns hold. */
+export const column = {
+  /** Also dates, which have no time zone. */
+  text: new Column("text", (given) => (typeof given === "string" ? given : undefined)),
+  boolean: new Column("boolean", (given) => (typeof given === "boolean" ? given : undefined)),
+  number: new Column("number", (given) => (typeof given === "number" ? given : undefined)),
+  /** A whole number of type bigint, or of type numeric (a sum), which comes as text. */
+  bigint,
+  /** A whole number of any type, that a double holds. */
+  integer: new Column("integer", (given) => {
+    const whole = typeof given === "number" ? given : Number(bigint.read(given))
+    return Number.isSafeInteger(whole) ? whole : undefined
+  }),
+  timestamp: new Column("timestamp", (given) => (given instanceof Date ? given : undefined)),
+  bytes: new Column("bytes", (given) => (given instanceof Uint8Array ? given : undefined)),
+  /** Parsed JSON of any form. */
+  anyJson: new Column<unknown>("JSON", (given) => given, true),
+  /** A column of type jsonb, which is parsed already, or of JSON as text. */
+  json: <Value>(schema: z.ZodType<Value>): Column<Value> =>
+    new Column(
+      "JSON of its form",
+      (given) => schema.safeParse(typeof given === "string" ? parsedJson(given) : given).data,
+      true,
+    ),
+  /** One of some texts: a CHECK constraint holds the column to them. */
+  oneOf: <const Value extends string>(...values: readonly Value[]): Column<Value> =>
+    new Column(`one of ${values.join(", ")}`, (given) => values.find((value) => value === given)),
+}
 
 /** A new row can leave it out. */
 class DefaultColumn<Value> extends Column<Value> {
@@ -303,7 +306,7 @@ export class Table<C extends Columns> extends Row<C> {
   count(sql: Sql): Statement<Promise<number>> {
     return statement(async (where, values) => {
       const [row = {}] = await sql.query(`SELECT count(*) FROM ${this.name} WHERE ${where}`, values)
-      return integer.readRow(row)
+      return column.integer.readRow(row)
     })
   }
 

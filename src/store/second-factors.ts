@@ -1,14 +1,14 @@
 /** What signing in asks for beside the password: time-based codes, and recovery codes for who lost the app. */
-import { type RowOf, bigint, integer, run, runCounted, table, text, timestamp } from "./rows.ts"
+import { column, type RowOf, run, runCounted, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const SecondFactor = table("second_factors", {
-  userId: text,
+  userId: column.text,
   /** Encrypted. */
-  secret: text,
-  confirmedAt: timestamp.nullable(),
-  lastStep: bigint.withDefault(),
-  createdAt: timestamp,
+  secret: column.text,
+  confirmedAt: column.timestamp.nullable(),
+  lastStep: column.bigint.withDefault(),
+  createdAt: column.timestamp,
 })
 export type SecondFactor = RowOf<typeof SecondFactor>
 
@@ -53,7 +53,7 @@ export const useRecoveryCode = async (
     WHERE user_id = ${userId} AND code_hash = ${hash} AND used_at IS NULL RETURNING user_id`) > 0
 
 export const countRecoveryCodes = (sql: Sql, userId: string) =>
-  integer.one(sql)`SELECT count(*) FROM recovery_codes WHERE user_id = ${userId} AND used_at IS NULL`
+  column.integer.one(sql)`SELECT count(*) FROM recovery_codes WHERE user_id = ${userId} AND used_at IS NULL`
 
 /** The password alone signs in again. */
 export async function deleteSecondFactor(sql: Sql, userId: string): Promise<void> {

@@ -1,36 +1,24 @@
 /** Console sessions, and the links that begin one without a password. */
 import { roles } from "../contract/access.ts"
 import { sessionMethods } from "../contract/platform/sessions.ts"
-import {
-  type NewRowOf,
-  type RowOf,
-  bytes,
-  oneOf,
-  row,
-  table,
-  text,
-  timestamp,
-  run,
-  fragment,
-  runCounted,
-} from "./rows.ts"
+import { column, fragment, type NewRowOf, row, type RowOf, run, runCounted, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 import { findUser, type User } from "./users.ts"
 
 const Session = table("sessions", {
-  id: text,
+  id: column.text,
   /** SHA-256 of the token. */
-  tokenHash: bytes,
-  userId: text,
-  ip: text.nullable(),
-  userAgent: text.nullable(),
+  tokenHash: column.bytes,
+  userId: column.text,
+  ip: column.text.nullable(),
+  userAgent: column.text.nullable(),
   /** How it began; null where an earlier version began it. */
-  method: oneOf(...sessionMethods).nullable(),
-  createdAt: timestamp,
-  lastSeenAt: timestamp,
+  method: column.oneOf(...sessionMethods).nullable(),
+  createdAt: column.timestamp,
+  lastSeenAt: column.timestamp,
   /** However busy the session is; idleness is the caller's to judge, by lastSeenAt. */
-  expiresAt: timestamp,
-  revokedAt: timestamp.nullable(),
+  expiresAt: column.timestamp,
+  revokedAt: column.timestamp.nullable(),
 })
 export type Session = RowOf<typeof Session>
 
@@ -42,12 +30,12 @@ export interface SessionPrincipal {
 }
 
 const OneTimeLink = table("one_time_links", {
-  tokenHash: bytes,
-  userId: text,
+  tokenHash: column.bytes,
+  userId: column.text,
   /** Signs in by itself, or sets a new password. */
-  purpose: oneOf("sign_in", "reset").withDefault(),
-  createdAt: timestamp,
-  expiresAt: timestamp,
+  purpose: column.oneOf("sign_in", "reset").withDefault(),
+  createdAt: column.timestamp,
+  expiresAt: column.timestamp,
 })
 export type OneTimeLink = RowOf<typeof OneTimeLink>
 
@@ -81,7 +69,12 @@ const live = ({ now, seenAfter, limit, id = null }: LiveSessions) =>
 export const listSessionsOfUser = (sql: Sql, userId: string, asked: LiveSessions) =>
   Session.all(sql)`SELECT s.* FROM sessions s WHERE s.user_id = ${userId} AND ${live(asked)}`
 
-const MemberSession = row({ ...Session.columns, email: text, name: text.nullable(), role: oneOf(...roles) })
+const MemberSession = row({
+  ...Session.columns,
+  email: column.text,
+  name: column.text.nullable(),
+  role: column.oneOf(...roles),
+})
 
 /**
  * The same of all members, except of those who are also members elsewhere: their sessions are not this organization's
@@ -138,11 +131,11 @@ export const endOneTimeLinks = (sql: Sql, userId: string, purpose: OneTimeLink["
 
 /** Of those that exist, in the order in which their audit logs may be locked. */
 export const listOrganizationIdsOf = (sql: Sql, userId: string, limit: number) =>
-  text.all(sql)`SELECT m.organization_id FROM memberships m
+  column.text.all(sql)`SELECT m.organization_id FROM memberships m
     JOIN organizations o ON o.id = m.organization_id
     WHERE m.user_id = ${userId} AND o.deleted_at IS NULL ORDER BY m.organization_id LIMIT ${limit}`
 
 /** Where a user's sessions began. */
 export const listSessionAddresses = (sql: Sql, userId: string) =>
-  text.all(sql)`SELECT DISTINCT ip FROM sessions
+  column.text.all(sql)`SELECT DISTINCT ip FROM sessions
     WHERE user_id = ${userId} AND ip IS NOT NULL LIMIT 1000`

@@ -1,9 +1,9 @@
 /** What the installation keeps about itself: its id, its secrets. */
-import { text, run } from "./rows.ts"
+import { column, run } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export const findSetting = (sql: Sql, key: string) =>
-  text.first(sql)`SELECT value FROM settings WHERE key = ${key}`
+  column.text.first(sql)`SELECT value FROM settings WHERE key = ${key}`
 
 /** Returns what is kept; the first caller's `value` when nothing was, whichever of several gateways that is. */
 export async function ensureSetting(sql: Sql, key: string, value: string, updatedAt: Date): Promise<string> {

@@ -4,7 +4,7 @@ import type { AccountSum, ChargeWords, UsageDigest } from "./journal/digest.ts"
 import { type JournalPosition, journalStart } from "./journal/journal.ts"
 import { lockBillingAccount } from "./billing-accounts.ts"
 import { enterKeySpend } from "./budgets.ts"
-import { integer, row, text, run } from "./rows.ts"
+import { column, row, run } from "./rows.ts"
 import { isUniqueViolation, type Sql, type Transaction } from "./sql.ts"
 
 interface UsageBatch {
@@ -23,7 +23,7 @@ export interface AppliedUsage {
 }
 
 /** Of a journal. */
-export const StoredPosition = row({ segment: integer, offset: integer })
+export const StoredPosition = row({ segment: column.integer, offset: column.integer })
 
 /** How far the journal of this gateway is in the ledger. */
 export async function findJournalPosition(sql: Sql, gatewayId: string): Promise<JournalPosition> {
@@ -73,7 +73,9 @@ export const isChargedBefore = (error: unknown): boolean => isUniqueViolation(er
 /** Those of the sequences, given as words, that were charged before. */
 export async function findCharged(sql: Sql, sequences: string): Promise<ReadonlySet<string>> {
   return new Set(
-    await text.all(sql)`SELECT seq_id FROM charges WHERE seq_id = ANY (string_to_array(${sequences}, ' '))`,
+    await column.text.all(
+      sql,
+    )`SELECT seq_id FROM charges WHERE seq_id = ANY (string_to_array(${sequences}, ' '))`,
   )
 }
 

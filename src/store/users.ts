@@ -1,15 +1,15 @@
 /** The people who sign in. */
-import { type NewRowOf, type RowOf, boolean, table, text, timestamp, runCounted } from "./rows.ts"
+import { column, type NewRowOf, type RowOf, runCounted, table } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 const User = table("users", {
-  id: text,
+  id: column.text,
   /** As it was typed; unique whatever its case. */
-  email: text,
-  name: text.nullable(),
-  passwordHash: text.nullable(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  email: column.text,
+  name: column.text.nullable(),
+  passwordHash: column.text.nullable(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
 })
 export type User = RowOf<typeof User>
 
@@ -34,13 +34,13 @@ export const updateUser = (
 ) => User.update(sql, { ...changes, updatedAt })`id = ${id}`
 
 /** Whether this installation has been set up: a fresh one creates its first user. */
-export const hasUsers = (sql: Sql) => boolean.one(sql)`SELECT EXISTS (SELECT FROM users)`
+export const hasUsers = (sql: Sql) => column.boolean.one(sql)`SELECT EXISTS (SELECT FROM users)`
 
 const SsoIdentity = table("sso_identities", {
-  issuer: text,
-  subject: text,
-  userId: text,
-  createdAt: timestamp,
+  issuer: column.text,
+  subject: column.text,
+  userId: column.text,
+  createdAt: column.timestamp,
 })
 type SsoIdentity = RowOf<typeof SsoIdentity>
 

@@ -7,7 +7,7 @@ import { FairTurns } from "../base/fair-queue.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Change } from "./changes.ts"
-import { text, run, runCounted } from "./rows.ts"
+import { column, run, runCounted } from "./rows.ts"
 import type { Sql, SqlValue } from "./sql.ts"
 
 export interface Lease {
@@ -27,7 +27,7 @@ export interface WorkSignals {
 
 /** Organizations that have something due: rows as the kind's own SQL says. */
 export const listOrganizations = (sql: Sql, rows: SqlValue) =>
-  text.all(sql)`SELECT DISTINCT organization_id FROM ${rows}`
+  column.text.all(sql)`SELECT DISTINCT organization_id FROM ${rows}`
 
 export interface WorkKind<Item> {
   /** As logs name it. */
@@ -204,7 +204,7 @@ export class WorkQueue<Item> {
 
 /** Those of the tasks that are due, and that no other gateway does. */
 export const listDueTasks = (sql: Sql, names: readonly string[], now: Date) =>
-  text.all(sql)`SELECT name FROM unnest(${names}::text[]) AS task(name)
+  column.text.all(sql)`SELECT name FROM unnest(${names}::text[]) AS task(name)
     LEFT JOIN periodic_tasks t USING (name)
     WHERE t.due_at IS NULL OR (t.due_at <= ${now} AND (t.held_until IS NULL OR t.held_until <= ${now}))`
 

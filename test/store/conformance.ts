@@ -8,7 +8,7 @@ import {
   toMigration,
 } from "../../src/store/migrate.ts"
 import { isUniqueViolation, SqlError, type Database, type SqlValue } from "../../src/store/sql.ts"
-import { integer, row, part } from "../../src/store/rows.ts"
+import { column, part, row } from "../../src/store/rows.ts"
 
 export interface Target {
   readonly name: string
@@ -100,7 +100,7 @@ function testValues(get: Get): void {
 
 function testTransactions(get: Get): void {
   const countOf = async (table: string): Promise<number> => {
-    const [found] = await row({ count: integer }).all(
+    const [found] = await row({ count: column.integer }).all(
       get().database,
     )`SELECT count(*)::int AS count FROM ${part(table)}`
     return found?.count ?? -1
@@ -163,7 +163,9 @@ function testTransactions(get: Get): void {
     const writePair = async (owner: string): Promise<number> =>
       database.transaction(async (sql) => {
         await sql.query("INSERT INTO pairs VALUES ($1, 1)", [owner])
-        const [found] = await row({ others: integer }).all(sql)`SELECT count(*)::int AS others FROM pairs
+        const [found] = await row({ others: column.integer }).all(
+          sql,
+        )`SELECT count(*)::int AS others FROM pairs
           WHERE owner <> ${owner} AND xmin = pg_current_xact_id()::xid`
         await sql.query("INSERT INTO pairs VALUES ($1, 2)", [owner])
         return found?.others ?? -1
@@ -321,7 +323,7 @@ function testMigrations(get: Get): void {
 
 function increment(on: Database): Promise<void> {
   return on.transaction(async (sql) => {
-    const [found] = await row({ n: integer }).all(sql)`SELECT n FROM counter FOR UPDATE`
+    const [found] = await row({ n: column.integer }).all(sql)`SELECT n FROM counter FOR UPDATE`
     await sql.query("UPDATE counter SET n = $1", [(found?.n ?? 0) + 1])
   })
 }

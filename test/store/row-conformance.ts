@@ -1,59 +1,42 @@
 /** What shapes of rows must read, and refuse, on every implementation of the SQL port. */
 import { beforeAll, describe, expect, test } from "vitest"
 import { z } from "zod"
-import {
-  type Column,
-  anyJson,
-  bigint,
-  boolean,
-  bytes,
-  integer,
-  json,
-  number,
-  oneOf,
-  row,
-  table,
-  text,
-  timestamp,
-  part,
-  fragment,
-  joined,
-} from "../../src/store/rows.ts"
+import { type Column, column, fragment, joined, part, row, table } from "../../src/store/rows.ts"
 import { type Get, empty } from "./conformance.ts"
 
-const Point = json(z.object({ x: z.number() }))
-const Mode = oneOf("prepaid", "postpaid")
+const Point = column.json(z.object({ x: z.number() }))
+const Mode = column.oneOf("prepaid", "postpaid")
 
 export function testRows(get: Get): void {
   describe("rows", () => {
     const read: readonly [kind: string, column: Column<unknown>, value: string, expected: unknown][] = [
-      ["text", text, "'a'::text", "a"],
-      ["text", text, "'2026-02-28'::date", "2026-02-28"],
-      ["boolean", boolean, "true", true],
-      ["number", number, "0.5::float8", 0.5],
-      ["integer", integer, "7::int4", 7],
-      ["integer", integer, "7::int8", 7],
-      ["integer", integer, "sum(n)", 3],
-      ["bigint", bigint, "7::int8", 7n],
-      ["bigint", bigint, "9223372036854775807::int8", 9_223_372_036_854_775_807n],
-      ["bigint", bigint, "-sum(n)", -3n],
+      ["text", column.text, "'a'::text", "a"],
+      ["text", column.text, "'2026-02-28'::date", "2026-02-28"],
+      ["boolean", column.boolean, "true", true],
+      ["number", column.number, "0.5::float8", 0.5],
+      ["integer", column.integer, "7::int4", 7],
+      ["integer", column.integer, "7::int8", 7],
+      ["integer", column.integer, "sum(n)", 3],
+      ["bigint", column.bigint, "7::int8", 7n],
+      ["bigint", column.bigint, "9223372036854775807::int8", 9_223_372_036_854_775_807n],
+      ["bigint", column.bigint, "-sum(n)", -3n],
       [
         "timestamp",
-        timestamp,
+        column.timestamp,
         "'2026-02-28T23:59:59.123Z'::timestamptz",
         new Date("2026-02-28T23:59:59.123Z"),
       ],
-      ["bytes", bytes, "'\\x00ff'::bytea", new Uint8Array([0, 255])],
-      ["any JSON", anyJson, `'[1, "a", null]'::jsonb`, [1, "a", null]],
+      ["bytes", column.bytes, "'\\x00ff'::bytea", new Uint8Array([0, 255])],
+      ["any JSON", column.anyJson, `'[1, "a", null]'::jsonb`, [1, "a", null]],
       ["JSON", Point, `'{"x": 1}'::jsonb`, { x: 1 }],
       ["JSON as text", Point, `'{"x": 1}'::text`, { x: 1 }],
       ["one of some texts", Mode, "'prepaid'", "prepaid"],
-      ["list of text", text.list(), "ARRAY['a', 'b,c']", ["a", "b,c"]],
-      ["list of integers", integer.list(), "ARRAY[sum(n), 4]", [3, 4]],
+      ["list of text", column.text.list(), "ARRAY['a', 'b,c']", ["a", "b,c"]],
+      ["list of integers", column.integer.list(), "ARRAY[sum(n), 4]", [3, 4]],
       ["list of one of some texts", Mode.list(), "'{}'::text[]", []],
-      ["null", text.nullable(), "NULL::text", null],
+      ["null", column.text.nullable(), "NULL::text", null],
       ["null", Point.nullable(), "NULL::jsonb", null],
-      ["what may be null", integer.nullable(), "7", 7],
+      ["what may be null", column.integer.nullable(), "7", 7],
     ]
     test.for(read)("a column of %s reads %2$s", async ([, column, value, expected]) => {
       const from = "FROM (VALUES (1::int8), (2::int8)) AS numbers(n)"
@@ -65,33 +48,33 @@ export function testRows(get: Get): void {
     })
 
     const refused: readonly [column: Column<unknown>, value: string, problem: string][] = [
-      [text, "7", "is number, which is not text"],
-      [text, "NULL::text", "is null, which is not text"],
-      [boolean, "'true'::text", "is string, which is not boolean"],
-      [number, "7::int8", "is bigint, which is not number"],
-      [number, "1.5::numeric", "is string, which is not number"],
-      [integer, "0.5::float8", "is number, which is not integer"],
-      [integer, "9223372036854775807::int8", "is bigint, which is not integer"],
-      [integer, "NULL::int", "is null, which is not integer"],
-      [bigint, "1.5::numeric", "is string, which is not bigint"],
-      [timestamp, "'2026-02-28'::date", "is string, which is not timestamp"],
-      [bytes, "'a'::text", "is string, which is not bytes"],
+      [column.text, "7", "is number, which is not text"],
+      [column.text, "NULL::text", "is null, which is not text"],
+      [column.boolean, "'true'::text", "is string, which is not boolean"],
+      [column.number, "7::int8", "is bigint, which is not number"],
+      [column.number, "1.5::numeric", "is string, which is not number"],
+      [column.integer, "0.5::float8", "is number, which is not integer"],
+      [column.integer, "9223372036854775807::int8", "is bigint, which is not integer"],
+      [column.integer, "NULL::int", "is null, which is not integer"],
+      [column.bigint, "1.5::numeric", "is string, which is not bigint"],
+      [column.timestamp, "'2026-02-28'::date", "is string, which is not timestamp"],
+      [column.bytes, "'a'::text", "is string, which is not bytes"],
       [Mode, "'free'", "is string, which is not one of prepaid, postpaid"],
       [Point, `'{"x": "1"}'::jsonb`, "is Object, which is not JSON of its form"],
       [Point, "'{'::text", "is string, which is not JSON of its form"],
-      [text.list(), "ARRAY[1, 2]", "is Array, which is not list of text"],
-      [text.list(), "ARRAY['a', NULL]", "is Array, which is not list of text"],
-      [text.nullable(), "7", "is number, which is not text or null"],
+      [column.text.list(), "ARRAY[1, 2]", "is Array, which is not list of text"],
+      [column.text.list(), "ARRAY['a', NULL]", "is Array, which is not list of text"],
+      [column.text.nullable(), "7", "is number, which is not text or null"],
     ]
-    test.for(refused)("%o is refused: %s", async ([column, value, problem]) => {
-      const reading = row({ id: text, someValue: column }).all(
+    test.for(refused)("%o is refused: %s", async ([holds, value, problem]) => {
+      const reading = row({ id: column.text, someValue: holds }).all(
         get().database,
       )`SELECT 'a' AS id, ${part(value)} AS some_value`
       await expect(reading).rejects.toThrow(`Cannot read a row: the column some_value ${problem}`)
     })
 
     test("a column that the statement does not answer is refused by name", async () => {
-      const shape = row({ id: text, createdAt: timestamp.nullable(), note: anyJson })
+      const shape = row({ id: column.text, createdAt: column.timestamp.nullable(), note: column.anyJson })
       const { database } = get()
       await expect(shape.first(database)`SELECT 'a' AS id, 1 AS note`).rejects.toThrow(
         "Cannot read a row: the column created_at is missing",
@@ -102,18 +85,18 @@ export function testRows(get: Get): void {
     })
 
     test("no row is null for `first` and an error for `one`", async () => {
-      expect(await text.first(get().database)`SELECT 'a' WHERE false`).toBeNull()
-      await expect(text.one(get().database)`SELECT 'a' WHERE false`).rejects.toThrow("answered none")
+      expect(await column.text.first(get().database)`SELECT 'a' WHERE false`).toBeNull()
+      await expect(column.text.one(get().database)`SELECT 'a' WHERE false`).rejects.toThrow("answered none")
     })
 
     describe("of a table", () => {
       const Thing = table("things", {
-        id: text,
-        ownerIds: text.list(),
-        points: json(z.array(z.object({ x: z.number() }))),
-        note: anyJson.nullable(),
-        limitCents: bigint.nullable(),
-        version: bigint.withDefault(),
+        id: column.text,
+        ownerIds: column.text.list(),
+        points: column.json(z.array(z.object({ x: z.number() }))),
+        note: column.anyJson.nullable(),
+        limitCents: column.bigint.nullable(),
+        version: column.bigint.withDefault(),
       })
       beforeAll(async () => {
         await empty(get())

@@ -18,7 +18,7 @@ import {
   type LedgerCheck,
   type LedgerRow,
 } from "../../store/ledger.ts"
-import { text } from "../../store/rows.ts"
+import { column } from "../../store/rows.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type AuditedViews, type ChangeScope, type ControlDeps, change, found } from "../audited-change.ts"
 import { plural } from "../../base/plural.ts"
@@ -96,13 +96,13 @@ async function enter(
 /** The named account, that of the named organization, or the only one there is. */
 async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
   if (named !== undefined) {
-    const id = await text.first(sql)`SELECT id FROM billing_accounts WHERE id = ${named}
+    const id = await column.text.first(sql)`SELECT id FROM billing_accounts WHERE id = ${named}
       UNION SELECT billing_account_id FROM organizations WHERE id = ${named}`
     if (id === null || !(await findBillingAccount(sql, id)))
       throw new Fault("not_found", `Cannot find the billing account ${named}`)
     return id
   }
-  const [only, another] = await text.all(sql)`SELECT id FROM billing_accounts ORDER BY id LIMIT 2`
+  const [only, another] = await column.text.all(sql)`SELECT id FROM billing_accounts ORDER BY id LIMIT 2`
   if (only === undefined)
     throw new Fault("not_found", "Cannot find a billing account: start the server once first")
   if (another !== undefined)

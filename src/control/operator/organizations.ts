@@ -9,7 +9,7 @@ import { deleteAlertsOf } from "../../store/alerts/rules.ts"
 import { deleteContentOf } from "../../store/content/content.ts"
 import { deleteFilesOf } from "../../store/files/files.ts"
 import { deleteSetsOf } from "../../store/question-sets/sets.ts"
-import { type RowOf, boolean, integer, row, text } from "../../store/rows.ts"
+import { column, row, type RowOf } from "../../store/rows.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser, findFirstUser, updateUser } from "../../store/users.ts"
 import { acting, change, notFound, type ChangeScope, type ControlDeps } from "../audited-change.ts"
@@ -68,11 +68,11 @@ export function organizationOperatorHandlers(deps: OperatorDeps): Pick<Handlers<
 }
 
 const Listed = row({
-  id: text,
-  name: text,
-  billing_account_id: text,
-  is_personal: boolean,
-  members: integer,
+  id: column.text,
+  name: column.text,
+  billing_account_id: column.text,
+  is_personal: column.boolean,
+  members: column.integer,
 })
 
 function listOrganizations({ database }: OperatorDeps): Promise<RowOf<typeof Listed>[]> {
@@ -172,7 +172,7 @@ async function verifyAuditLogs(
   { database }: OperatorDeps,
   organization: string | undefined,
 ): Promise<OutputOf<OperatorTable["verifyAuditLogs"]>> {
-  const ids = await text.all(database)`SELECT id FROM organizations
+  const ids = await column.text.all(database)`SELECT id FROM organizations
     WHERE ${organization ?? null}::text IS NULL OR id = ${organization ?? null} ORDER BY id`
   const findings: OutputOf<OperatorTable["verifyAuditLogs"]> = []
   for (const id of ids) {
@@ -225,11 +225,11 @@ export function virtualModelOperatorHandlers(
 
 const usersListedMax = 1000
 const ListedUser = row({
-  id: text,
-  email: text,
-  name: text.nullable(),
-  has_password: boolean,
-  organizations: integer,
+  id: column.text,
+  email: column.text,
+  name: column.text.nullable(),
+  has_password: column.boolean,
+  organizations: column.integer,
 })
 
 type UserNames = "listUsers" | "createSignInLink" | "resetPassword"

@@ -12,7 +12,7 @@ import type { AccountSum } from "../../store/journal/digest.ts"
 import { type Journal, openJournal } from "../../store/journal/journal.ts"
 import type { Database } from "../../store/sql.ts"
 import { Applier } from "./applier.ts"
-import { bigint, row, text } from "../../store/rows.ts"
+import { column, row } from "../../store/rows.ts"
 
 const ids = createIds()
 let database: Database
@@ -52,12 +52,18 @@ async function apply(journal: Journal): Promise<readonly AccountSum[]> {
 
 /** What the ledger has for an account: its entries, what they come to, and what is left of its balance and month. */
 async function bookOf({ accountId }: TestAccount) {
-  const entries = await row({ model: text, sequences: bigint, amount_ticks: bigint }).all(
+  const entries = await row({
+    model: column.text,
+    sequences: column.bigint,
+    amount_ticks: column.bigint,
+  }).all(
     database,
   )`SELECT model, sequences, amount_ticks FROM ledger WHERE billing_account_id = ${accountId} AND kind = 'usage' ORDER BY id`
-  const [sums] = await row({ balance: bigint, spent: bigint.nullable(), charges: bigint }).all(
-    database,
-  )`SELECT balance_ticks AS balance,
+  const [sums] = await row({
+    balance: column.bigint,
+    spent: column.bigint.nullable(),
+    charges: column.bigint,
+  }).all(database)`SELECT balance_ticks AS balance,
       (SELECT spent_ticks FROM month_spend WHERE billing_account_id = ${accountId}) AS spent,
       (SELECT count(*) FROM charges WHERE billing_account_id = ${accountId}) AS charges
     FROM billing_accounts WHERE id = ${accountId}`

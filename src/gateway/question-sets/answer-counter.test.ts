@@ -10,7 +10,7 @@ import { seeder } from "../../../test/platform.ts"
 import { createIds } from "../../base/ids.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
 import { startAnswerCounter } from "./answer-counter.ts"
-import { integer, row } from "../../store/rows.ts"
+import { column, row } from "../../store/rows.ts"
 
 const hourMs = 3_600_000
 const startMs = 500_000 * hourMs
@@ -138,7 +138,7 @@ test("two gateways add up, and counts of a set that is gone are dropped", async 
     await counter.close()
   }
   expect(await read()).toMatchObject([{ answer: "no", rows: 2, bins: bins(5, 5) }])
-  const [all] = await row({ count: integer }).all(database)`SELECT count(*)::int AS count
+  const [all] = await row({ count: column.integer }).all(database)`SELECT count(*)::int AS count
     FROM set_answer_counts`
   // The answer, and the language.
   expect(all?.count).toBe(2)

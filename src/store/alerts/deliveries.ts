@@ -1,46 +1,33 @@
 /** Deliveries of events to webhooks and by e-mail: a queue whose rows gateways claim under leases. */
 import { webhookFormats } from "../../contract/alerts/webhooks.ts"
 import { resourceTable } from "../resources.ts"
-import {
-  bigint,
-  boolean,
-  integer,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  run,
-  fragment,
-  runCounted,
-} from "../rows.ts"
+import { column, fragment, row, type RowOf, run, runCounted, table } from "../rows.ts"
 import { type Page, type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
 const Delivery = table("deliveries", {
-  id: text,
-  organizationId: text,
+  id: column.text,
+  organizationId: column.text,
   /** Null for an e-mail. */
-  webhookId: text.nullable(),
+  webhookId: column.text.nullable(),
   /** Null for a webhook. */
-  address: text.nullable(),
-  eventId: text,
-  type: text,
-  body: text,
-  state: oneOf("pending", "succeeded", "failed", "cancelled"),
+  address: column.text.nullable(),
+  eventId: column.text,
+  type: column.text,
+  body: column.text,
+  state: column.oneOf("pending", "succeeded", "failed", "cancelled"),
   /** Which claim holds the row: one that was given up for dead cannot end what another has taken over. */
-  attempts: integer,
+  attempts: column.integer,
   /** Attempts since it was last asked for. */
-  tries: integer,
-  status: integer.nullable(),
-  durationMs: integer.nullable(),
-  error: text.nullable(),
-  createdAt: timestamp,
-  lastAttemptAt: timestamp.nullable(),
-  nextAttemptAt: timestamp.nullable(),
-  leasedUntil: timestamp.nullable(),
+  tries: column.integer,
+  status: column.integer.nullable(),
+  durationMs: column.integer.nullable(),
+  error: column.text.nullable(),
+  createdAt: column.timestamp,
+  lastAttemptAt: column.timestamp.nullable(),
+  nextAttemptAt: column.timestamp.nullable(),
+  leasedUntil: column.timestamp.nullable(),
 })
 export type Delivery = RowOf<typeof Delivery>
 
@@ -143,30 +130,30 @@ export const purgeDeliveries = (sql: Sql, before: Date, limit: number) =>
 
 /** Webhooks of organizations. */
 const Webhook = table("webhooks", {
-  id: text,
-  organizationId: text,
-  url: text,
-  description: text,
-  events: text.list(),
-  format: oneOf(...webhookFormats),
-  enabled: boolean,
-  disabledReason: oneOf("gone").nullable(),
-  secret: text,
-  previousSecret: text.nullable(),
-  previousSecretExpiresAt: timestamp.nullable(),
-  createdBy: text.nullable(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
-  version: bigint.withDefault(),
+  id: column.text,
+  organizationId: column.text,
+  url: column.text,
+  description: column.text,
+  events: column.text.list(),
+  format: column.oneOf(...webhookFormats),
+  enabled: column.boolean,
+  disabledReason: column.oneOf("gone").nullable(),
+  secret: column.text,
+  previousSecret: column.text.nullable(),
+  previousSecretExpiresAt: column.timestamp.nullable(),
+  createdBy: column.text.nullable(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
+  version: column.bigint.withDefault(),
 })
 export type Webhook = RowOf<typeof Webhook>
 
 /** With how its newest delivery went. */
 const ListedWebhook = row({
   ...Webhook.columns,
-  lastState: oneOf("pending", "succeeded", "failed", "cancelled").nullable(),
-  lastStatus: integer.nullable(),
-  lastAt: timestamp.nullable(),
+  lastState: column.oneOf("pending", "succeeded", "failed", "cancelled").nullable(),
+  lastStatus: column.integer.nullable(),
+  lastAt: column.timestamp.nullable(),
 })
 export type ListedWebhook = RowOf<typeof ListedWebhook>
 

@@ -8,41 +8,27 @@ import {
   alertStates,
 } from "../../contract/alerts/rules.ts"
 import { resourceColumns, resourceTable } from "../resources.ts"
-import {
-  bigint,
-  boolean,
-  integer,
-  json,
-  number,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  part,
-  run,
-} from "../rows.ts"
+import { column, part, row, type RowOf, run, table } from "../rows.ts"
 import { type Page, type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 
 const AlertRule = table("alert_rules", {
   ...resourceColumns,
-  name: text,
-  kind: oneOf(...alertKinds),
-  threshold: number.nullable(),
-  windowMinutes: integer.nullable(),
-  target: json(AlertTarget),
-  channels: json<readonly AlertChannel[]>(z.array(AlertChannel)),
-  enabled: boolean,
-  managedBy: oneOf("spend_controls").nullable(),
-  state: oneOf(...alertStates).withDefault(),
-  stateSince: timestamp,
-  value: number.nullable(),
-  detail: text.withDefault(),
-  evaluatedAt: timestamp.nullable(),
-  createdBy: text.nullable(),
-  version: bigint.withDefault(),
+  name: column.text,
+  kind: column.oneOf(...alertKinds),
+  threshold: column.number.nullable(),
+  windowMinutes: column.integer.nullable(),
+  target: column.json(AlertTarget),
+  channels: column.json<readonly AlertChannel[]>(z.array(AlertChannel)),
+  enabled: column.boolean,
+  managedBy: column.oneOf("spend_controls").nullable(),
+  state: column.oneOf(...alertStates).withDefault(),
+  stateSince: column.timestamp,
+  value: column.number.nullable(),
+  detail: column.text.withDefault(),
+  evaluatedAt: column.timestamp.nullable(),
+  createdBy: column.text.nullable(),
+  version: column.bigint.withDefault(),
 })
 export type AlertRule = RowOf<typeof AlertRule>
 
@@ -84,16 +70,16 @@ export async function dropWebhookFromRules(
 }
 
 const Alert = table("alerts", {
-  id: text,
-  organizationId: text,
-  ruleId: text.nullable(),
-  ruleName: text,
-  kind: oneOf(...alertKinds),
-  state: oneOf("firing", "resolved"),
-  value: number.nullable(),
-  threshold: number.nullable(),
-  detail: text,
-  at: timestamp,
+  id: column.text,
+  organizationId: column.text,
+  ruleId: column.text.nullable(),
+  ruleName: column.text,
+  kind: column.oneOf(...alertKinds),
+  state: column.oneOf("firing", "resolved"),
+  value: column.number.nullable(),
+  threshold: column.number.nullable(),
+  detail: column.text,
+  at: column.timestamp,
 })
 export type Alert = RowOf<typeof Alert>
 
@@ -121,7 +107,7 @@ export async function deleteAlertsOf(sql: Sql, organizationId: string): Promise<
 
 const WorkerView = z.object({ model: z.string(), id: z.string(), isUp: z.boolean() })
 export type WorkerView = Readonly<z.infer<typeof WorkerView>>
-const workerViews = json(z.array(WorkerView))
+const workerViews = column.json(z.array(WorkerView))
 
 export const putWorkerViews = (sql: Sql, gatewayId: string, workers: readonly WorkerView[], at: Date) =>
   run(sql)`INSERT INTO worker_views (gateway_id, workers, at)
@@ -147,10 +133,10 @@ interface Sync {
 }
 
 const Mismatch = row({
-  ruleId: text.nullable(),
-  organizationId: text.nullable(),
-  kind: oneOf("balance_below", "spend_above").nullable(),
-  threshold: number.nullable(),
+  ruleId: column.text.nullable(),
+  organizationId: column.text.nullable(),
+  kind: column.oneOf("balance_below", "spend_above").nullable(),
+  threshold: column.number.nullable(),
 })
 type Mismatch = RowOf<typeof Mismatch>
 

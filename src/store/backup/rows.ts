@@ -1,7 +1,7 @@
 /** Writes every row of a database as JSON and puts such rows into an empty one; both of either implementation. */
 import { readMigrations } from "../migrate.ts"
 import type { Database, Sql } from "../sql.ts"
-import { type RowOf, boolean, integer, row, text, part, run } from "../rows.ts"
+import { column, part, row, type RowOf, run } from "../rows.ts"
 import { type ArchiveWriter, type BackupHeader, BackupUnusable } from "./archive.ts"
 
 const rowsPerBatch = 500
@@ -28,7 +28,7 @@ async function dumpTable(sql: Sql, table: string, writer: ArchiveWriter): Promis
   )`DECLARE backup_rows NO SCROLL CURSOR FOR SELECT row_to_json(t)::text FROM ${part(quoted(table))} t`
   // One row says how many of its kind fit in memory: pieces of files are larger than all others.
   for (let count = 1; ;) {
-    const rows = await text.all(sql)`FETCH ${part(String(count))} FROM backup_rows`
+    const rows = await column.text.all(sql)`FETCH ${part(String(count))} FROM backup_rows`
     if (rows.length === 0) break
     for (const line of linesOf(rows)) await writer.rows(table, line)
     const largest = Math.max(...rows.map(({ length }) => length))
@@ -65,7 +65,11 @@ export async function migrationsOf(
 }
 
 export async function refuseUsed(database: Database): Promise<void> {
-  if ((await integer.one(database)`SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()`) !== 0)
+  if (
+    (await column.integer.one(
+      database,
+    )`SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()`) !== 0
+  )
     throw new BackupUnusable("Cannot restore: the database is not empty; name an empty one")
 }
 
@@ -90,10 +94,10 @@ export async function moveSequences(database: Database): Promise<void> {
 }
 
 export function appliedMigrations(sql: Sql): Promise<number[]> {
-  return integer.all(sql)`SELECT version FROM ${part(schemaTable)} ORDER BY version`
+  return column.integer.all(sql)`SELECT version FROM ${part(schemaTable)} ORDER BY version`
 }
 
-const TableColumn = row({ name: text, identity: boolean })
+const TableColumn = row({ name: column.text, identity: column.boolean })
 
 function columnsOf(sql: Sql, table: string): Promise<RowOf<typeof TableColumn>[]> {
   return TableColumn.all(
@@ -102,11 +106,11 @@ function columnsOf(sql: Sql, table: string): Promise<RowOf<typeof TableColumn>[]
      WHERE table_schema = current_schema() AND table_name = ${table} AND is_generated = 'NEVER' ORDER BY ordinal_position`
 }
 
-const Reference = row({ name: text, target: text })
+const Reference = row({ name: column.text, target: column.text })
 
 /** A table comes after those that its rows refer to. */
 async function tablesInOrder(sql: Sql): Promise<string[]> {
-  const tables = await text.all(
+  const tables = await column.text.all(
     sql,
   )`SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename`
   const references = await Reference.all(

@@ -1,70 +1,56 @@
 /** Batches and their parts: gateways claim either under a lease, renew it while they work, and end it. */
 import { z } from "zod"
 import { BatchError, batchPaths, batchStatuses } from "../../contract/openai/batches.ts"
-import {
-  bigint,
-  integer,
-  json,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  part,
-  run,
-  fragment,
-  runCounted,
-} from "../rows.ts"
+import { column, fragment, part, row, type RowOf, run, runCounted, table } from "../rows.ts"
 import { type PageRequest } from "../pages.ts"
 import type { Sql, Transaction } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
 const Batch = table("batches", {
-  id: text,
-  organizationId: text,
+  id: column.text,
+  organizationId: column.text,
   /** JSON. */
-  principal: text,
-  endpoint: oneOf(...batchPaths),
-  inputFileId: text,
-  storage: text,
-  inputSha256: text.nullable(),
-  completionWindow: text,
-  metadata: json(z.record(z.string(), z.string())).nullable(),
-  status: oneOf(...batchStatuses),
-  ending: oneOf("completed", "failed", "expired", "cancelled"),
-  errors: json(z.array(BatchError)).nullable(),
-  outputFileId: text.nullable(),
-  errorFileId: text.nullable(),
-  total: integer,
-  completed: integer,
-  failed: integer,
+  principal: column.text,
+  endpoint: column.oneOf(...batchPaths),
+  inputFileId: column.text,
+  storage: column.text,
+  inputSha256: column.text.nullable(),
+  completionWindow: column.text,
+  metadata: column.json(z.record(z.string(), z.string())).nullable(),
+  status: column.oneOf(...batchStatuses),
+  ending: column.oneOf("completed", "failed", "expired", "cancelled"),
+  errors: column.json(z.array(BatchError)).nullable(),
+  outputFileId: column.text.nullable(),
+  errorFileId: column.text.nullable(),
+  total: column.integer,
+  completed: column.integer,
+  failed: column.integer,
   /** Of those that failed in an ended batch: they were not run. */
-  unrun: integer,
+  unrun: column.integer,
   /** Which claim holds it: one that was given up for dead cannot end what another has taken over. */
-  attempts: integer,
-  createdAt: timestamp,
-  expiresAt: timestamp,
-  inProgressAt: timestamp.nullable(),
-  cancellingAt: timestamp.nullable(),
-  finalizingAt: timestamp.nullable(),
-  finishedAt: timestamp.nullable(),
+  attempts: column.integer,
+  createdAt: column.timestamp,
+  expiresAt: column.timestamp,
+  inProgressAt: column.timestamp.nullable(),
+  cancellingAt: column.timestamp.nullable(),
+  finalizingAt: column.timestamp.nullable(),
+  finishedAt: column.timestamp.nullable(),
 })
 export type Batch = RowOf<typeof Batch>
 type BatchEnding = Batch["ending"]
 
 const BatchPart = row({
-  batchId: text,
-  number: integer,
-  organizationId: text,
-  storage: text,
-  firstLine: integer,
-  start: bigint,
-  length: bigint,
-  state: oneOf("waiting", "running", "done"),
-  attempts: integer,
-  startedAt: timestamp.nullable(),
-  resultSha256: text.nullable(),
+  batchId: column.text,
+  number: column.integer,
+  organizationId: column.text,
+  storage: column.text,
+  firstLine: column.integer,
+  start: column.bigint,
+  length: column.bigint,
+  state: column.oneOf("waiting", "running", "done"),
+  attempts: column.integer,
+  startedAt: column.timestamp.nullable(),
+  resultSha256: column.text.nullable(),
 })
 export type BatchPart = RowOf<typeof BatchPart>
 
@@ -224,7 +210,9 @@ export async function claimPart(
 
 /** False when another gateway has it, it is gone, or its batch was stopped. */
 export async function renewPart(sql: Sql, part: BatchPart, leasedUntil: Date): Promise<boolean> {
-  const status = await text.first(sql)`UPDATE batch_parts p SET leased_until = ${leasedUntil} FROM batches b
+  const status = await column.text.first(
+    sql,
+  )`UPDATE batch_parts p SET leased_until = ${leasedUntil} FROM batches b
     WHERE p.batch_id = ${part.batchId} AND number = ${part.number} AND p.attempts = ${part.attempts}
       AND state = 'running' AND b.id = p.batch_id
     RETURNING b.status`

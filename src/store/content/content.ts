@@ -1,6 +1,6 @@
 /** Kept content: stored encrypted, found while it lives, and emptied when it is deleted or has expired. */
 import type { KeptContent } from "../../contract/content.ts"
-import { type RowOf, bytes, integer, oneOf, row, text, timestamp, part, run, runCounted } from "../rows.ts"
+import { column, part, row, type RowOf, run, runCounted } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import type { ContentCipher } from "./cipher.ts"
 
@@ -8,13 +8,13 @@ import type { ContentCipher } from "./cipher.ts"
 export type ContentBody = Omit<KeptContent, "seq_id" | "at" | "expires_at" | "level" | "api_key_id">
 
 const StoredContent = row({
-  seqId: text,
-  organizationId: text,
-  apiKeyId: text.nullable(),
-  at: timestamp,
-  level: oneOf("answers", "evidence_and_answers"),
-  expiresAt: timestamp,
-  sealed: bytes,
+  seqId: column.text,
+  organizationId: column.text,
+  apiKeyId: column.text.nullable(),
+  at: column.timestamp,
+  level: column.oneOf("answers", "evidence_and_answers"),
+  expiresAt: column.timestamp,
+  sealed: column.bytes,
 })
 export type StoredContent = RowOf<typeof StoredContent>
 
@@ -64,8 +64,8 @@ export const listContents = (sql: Sql, organizationId: string, seqIds: readonly 
       AND ${part(expiry)} > ${now}`
 
 const SequenceState = row({
-  seqId: text,
-  state: oneOf("redacting", "answers", "evidence_and_answers", "deleted", "expired"),
+  seqId: column.text,
+  state: column.oneOf("redacting", "answers", "evidence_and_answers", "deleted", "expired"),
 })
 type ContentState = RowOf<typeof SequenceState>["state"]
 
@@ -84,7 +84,7 @@ export async function findContentStates(
 }
 
 export const countContent = (sql: Sql, organizationId: string) =>
-  integer.one(sql)`SELECT count(*) FROM content
+  column.integer.one(sql)`SELECT count(*) FROM content
     WHERE organization_id = ${organizationId} AND state = 'kept'`
 
 export const hasSealedContent = async (sql: Sql) =>
@@ -129,7 +129,7 @@ export const listContentRange = (
       AND (${after?.at ?? null}::timestamptz IS NULL OR (c.at, c.seq_id) > (${after?.at ?? null},
         ${after?.seqId ?? null})) ORDER BY c.at, c.seq_id LIMIT ${limit}`
 
-const InsertedContent = row({ seqId: text, state: text })
+const InsertedContent = row({ seqId: column.text, state: column.text })
 
 const newContent = (one: NewContent) => ({
   seq: one.seqId,
@@ -219,7 +219,7 @@ export const insertDeletion = (sql: Sql, deletion: ContentDeletion, now: Date) =
 
 /** Some at a time; answers how many. */
 export async function deleteContents(sql: Sql, deletion: ContentDeletion, limit: number): Promise<number> {
-  const deleted = await text.all(sql)`${part(emptied("deleted"))} WHERE seq_id IN (
+  const deleted = await column.text.all(sql)`${part(emptied("deleted"))} WHERE seq_id IN (
     (SELECT seq_id FROM content
     WHERE organization_id = ${deletion.organizationId} AND state = 'kept' AND at < ${deletion.before}
        AND (${deletion.referenceHashes}::text[] IS NULL

@@ -2,7 +2,7 @@
 import type { Ids } from "../../base/ids.ts"
 import type { ReviewReason } from "../../contract/question-sets/review.ts"
 import { type JournalEntry, type JournalPosition, journalStart } from "../journal/journal.ts"
-import { text, run } from "../rows.ts"
+import { column, run } from "../rows.ts"
 import type { Sql, Transaction } from "../sql.ts"
 import { StoredPosition } from "../usage.ts"
 import { insertContents } from "./content.ts"
@@ -81,7 +81,7 @@ async function findOverflow(
 /** Held until the transaction ends: a deletion of content waits for it, and it for the deletion. */
 async function lockLiving(sql: Sql, organizationIds: readonly string[]): Promise<ReadonlySet<string>> {
   if (organizationIds.length === 0) return new Set()
-  const ids = await text.all(sql)`SELECT id FROM organizations
+  const ids = await column.text.all(sql)`SELECT id FROM organizations
     WHERE id = ANY(${organizationIds}::text[]) AND deleted_at IS NULL ORDER BY id FOR SHARE`
   return new Set(ids)
 }

@@ -1,17 +1,17 @@
 /** Content that waits for a question set to redact it: stored encrypted, claimed by one gateway at a time, in turns. */
-import { type RowOf, bytes, integer, row, text, run, runCounted } from "../rows.ts"
+import { column, row, type RowOf, run, runCounted } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import type { Lease } from "../work-queue.ts"
 import { deleteLearned } from "./content.ts"
 
 const RedactingContent = row({
-  seqId: text,
-  organizationId: text,
-  apiKeyId: text.nullable(),
-  redactWith: text,
+  seqId: column.text,
+  organizationId: column.text,
+  apiKeyId: column.text.nullable(),
+  redactWith: column.text,
   /** With the one that has just begun. */
-  redactAttempts: integer,
-  sealed: bytes,
+  redactAttempts: column.integer,
+  sealed: column.bytes,
 })
 export type RedactingContent = RowOf<typeof RedactingContent>
 
@@ -20,7 +20,7 @@ export const redactingMax = { rows: 2_000, bytes: 256 * 1024 * 1024 } as const
 
 /** Those that have content waiting, in the order of their ids: one look into the index for each. */
 export const listRedactingOrganizations = (sql: Sql) =>
-  text.all(sql)`WITH RECURSIVE waiting AS (
+  column.text.all(sql)`WITH RECURSIVE waiting AS (
       (SELECT organization_id AS id FROM content WHERE state = 'redacting' ORDER BY organization_id LIMIT 1)
       UNION ALL
       SELECT (SELECT c.organization_id FROM content c WHERE c.state = 'redacting' AND c.organization_id > w.id
@@ -65,7 +65,7 @@ export async function dropRedacting(sql: Sql, seqId: string): Promise<boolean> {
   return rows > 0
 }
 
-const Waiting = row({ rows: integer, bytes: integer })
+const Waiting = row({ rows: column.integer, bytes: column.integer })
 
 export const countRedacting = (sql: Sql, organizationId: string) =>
   Waiting.one(sql)`SELECT count(*) AS rows, coalesce(sum(octet_length(sealed)), 0) AS bytes

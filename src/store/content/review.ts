@@ -1,37 +1,37 @@
 /** The review queue of question sets: items that wait for people, and what people decided. */
 import { reviewCountMax, reviewReasons } from "../../contract/question-sets/review.ts"
-import { boolean, integer, oneOf, row, type RowOf, text, timestamp, part, run, fragment } from "../rows.ts"
+import { column, fragment, part, row, type RowOf, run } from "../rows.ts"
 import { type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 
 const StoredReviewItem = row({
-  id: text,
-  setId: text,
-  organizationId: text,
-  seqId: text,
-  question: text,
-  version: integer,
-  reason: oneOf(...reviewReasons),
-  state: oneOf("open", "done"),
-  secondLook: boolean,
-  createdAt: timestamp,
+  id: column.text,
+  setId: column.text,
+  organizationId: column.text,
+  seqId: column.text,
+  question: column.text,
+  version: column.integer,
+  reason: column.oneOf(...reviewReasons),
+  state: column.oneOf("open", "done"),
+  secondLook: column.boolean,
+  createdAt: column.timestamp,
 })
 export type StoredReviewItem = RowOf<typeof StoredReviewItem>
 
 const StoredReview = row({
-  itemId: text,
+  itemId: column.text,
   /** The user, or the key of the organization. */
-  reviewer: text,
-  userId: text.nullable(),
-  decision: oneOf("label", "not_sure", "skip"),
+  reviewer: column.text,
+  userId: column.text.nullable(),
+  decision: column.oneOf("label", "not_sure", "skip"),
   /** JSON. */
-  label: text.nullable(),
-  isAnswer: boolean.nullable(),
-  exampleId: text.nullable(),
-  exampleIsNew: boolean,
+  label: column.text.nullable(),
+  isAnswer: column.boolean.nullable(),
+  exampleId: column.text.nullable(),
+  exampleIsNew: column.boolean,
   /** JSON; null: the example had none. */
-  labelBefore: text.nullable(),
-  at: timestamp,
+  labelBefore: column.text.nullable(),
+  at: column.timestamp,
 })
 export type StoredReview = RowOf<typeof StoredReview>
 
@@ -115,7 +115,11 @@ export const lockReviewItem = (sql: Sql, setId: string, id: string) =>
   StoredReviewItem.first(sql)`SELECT * FROM review_items
     WHERE set_id = ${setId} AND id = ${id} FOR UPDATE`
 
-const ReviewWithPerson = row({ ...StoredReview.columns, email: text.nullable(), name: text.nullable() })
+const ReviewWithPerson = row({
+  ...StoredReview.columns,
+  email: column.text.nullable(),
+  name: column.text.nullable(),
+})
 export type ReviewWithPerson = RowOf<typeof ReviewWithPerson>
 
 export const listReviews = (sql: Sql, itemIds: readonly string[]) =>
@@ -138,7 +142,12 @@ export const deleteReview = (sql: Sql, itemId: string, reviewer: string) =>
 export const setReviewItemState = (sql: Sql, id: string, state: "open" | "done") =>
   run(sql)`UPDATE review_items SET state = ${state} WHERE id = ${id}`
 
-const ReviewCounts = row({ open: integer, done: integer, labelled: integer, corrected: integer })
+const ReviewCounts = row({
+  open: column.integer,
+  done: column.integer,
+  labelled: column.integer,
+  corrected: column.integer,
+})
 export type ReviewCounts = RowOf<typeof ReviewCounts>
 
 /** Labels are counted since `since`. */
@@ -153,7 +162,7 @@ export const countReviews = (sql: Sql, setId: string, reviewer: string, since: D
     FROM reviews r JOIN review_items i ON i.id = r.item_id
     WHERE i.set_id = ${setId} AND r.decision = 'label' AND (${since}::timestamptz IS NULL OR r.at > ${since})`
 
-const ReviewQueue = row({ setId: text, setName: text, open: integer })
+const ReviewQueue = row({ setId: column.text, setName: column.text, open: column.integer })
 
 /** Sets with items that wait for the reviewer, each counted up to a most. */
 export const listReviewQueues = (sql: Sql, organizationId: string, reviewer: string) =>
@@ -164,7 +173,7 @@ export const listReviewQueues = (sql: Sql, organizationId: string, reviewer: str
     WHERE s.organization_id = ${organizationId} ORDER BY s.name`
 
 const pairsMax = 10_000
-const LabelPair = row({ question: text, labels: text.list() })
+const LabelPair = row({ question: column.text, labels: column.text.list() })
 
 /** The labels of items that two reviewers labelled, newest first. */
 export const listLabelPairs = (sql: Sql, setId: string) =>
@@ -175,5 +184,5 @@ export const listLabelPairs = (sql: Sql, setId: string) =>
 
 /** When the set was last taught; null: never. */
 export const findLastTaught = (sql: Sql, setId: string) =>
-  timestamp.nullable().one(sql)`SELECT max(finished_at) FROM question_set_jobs
+  column.timestamp.nullable().one(sql)`SELECT max(finished_at) FROM question_set_jobs
     WHERE set_id = ${setId} AND kind = 'teach' AND state = 'succeeded'`

@@ -1,5 +1,5 @@
 /** Encrypts columns of text that were written before the installation had a key: secrets of webhooks, and stored responses. */
-import { part, row, run, text } from "../rows.ts"
+import { column, part, row, run } from "../rows.ts"
 import type { Database } from "../sql.ts"
 import { type ContentCipher, sealedMark, sealText } from "./cipher.ts"
 
@@ -19,7 +19,7 @@ const columns: readonly SealedColumn[] = [
   { table: "stored_response_items", column: "item", seqId: (id) => id },
 ]
 
-const PlainText = row({ id: text, organizationId: text, plain: text })
+const PlainText = row({ id: column.text, organizationId: column.text, plain: column.text })
 
 /** Of a table at most so many rows at once; each is locked, so that a change made meanwhile is not undone. */
 export async function sealStoredTexts(

@@ -1,30 +1,30 @@
 /** What organizations and their keys keep of requests. An organization without a row keeps nothing. */
 import { z } from "zod"
 import { contentLevels } from "../../contract/content.ts"
-import { type RowOf, bigint, integer, json, number, oneOf, row, text, timestamp, run } from "../rows.ts"
+import { column, row, type RowOf, run } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 const StoredContentSettings = row({
-  organizationId: text,
-  keep: oneOf(...contentLevels),
-  sampleRate: number,
-  retentionDays: integer,
-  redactPatterns: json(z.array(z.object({ name: z.string(), pattern: z.string() }))),
-  redactQuestionSet: text.nullable(),
-  updatedAt: timestamp,
+  organizationId: column.text,
+  keep: column.oneOf(...contentLevels),
+  sampleRate: column.number,
+  retentionDays: column.integer,
+  redactPatterns: column.json(z.array(z.object({ name: z.string(), pattern: z.string() }))),
+  redactQuestionSet: column.text.nullable(),
+  updatedAt: column.timestamp,
   /** Counts the changes. */
-  version: bigint.withDefault(),
+  version: column.bigint.withDefault(),
 })
 export type StoredContentSettings = RowOf<typeof StoredContentSettings>
 
 const StoredKeyContent = row({
-  keyId: text,
-  organizationId: text,
-  keep: oneOf(...contentLevels),
-  sampleRate: number,
+  keyId: column.text,
+  organizationId: column.text,
+  keep: column.oneOf(...contentLevels),
+  sampleRate: column.number,
   /** Null: the organization's. */
-  retentionDays: integer.nullable(),
-  updatedAt: timestamp,
+  retentionDays: column.integer.nullable(),
+  updatedAt: column.timestamp,
 })
 export type StoredKeyContent = RowOf<typeof StoredKeyContent>
 
@@ -34,7 +34,7 @@ export const findContentSettings = (sql: Sql, organizationId: string) =>
 
 /** Replaces all of them; answers the version. */
 export const putContentSettings = (sql: Sql, settings: Omit<StoredContentSettings, "version">) =>
-  bigint.one(sql)`INSERT INTO content_settings AS s
+  column.bigint.one(sql)`INSERT INTO content_settings AS s
       (organization_id, keep, sample_rate, retention_days, redact_patterns, redact_question_set, updated_at)
     VALUES (${settings.organizationId}, ${settings.keep}, ${settings.sampleRate}, ${settings.retentionDays},
       ${JSON.stringify(settings.redactPatterns)}, ${settings.redactQuestionSet}, ${settings.updatedAt})
@@ -64,7 +64,7 @@ export const deleteKeyContent = (sql: Sql, organizationId: string, keyId: string
   run(sql)`DELETE FROM key_content_settings
     WHERE organization_id = ${organizationId} AND key_id = ${keyId}`
 
-const DroppedContent = row({ reason: text, count: integer, lastAt: timestamp })
+const DroppedContent = row({ reason: column.text, count: column.integer, lastAt: column.timestamp })
 export type DroppedContent = RowOf<typeof DroppedContent>
 
 export const listDropped = (sql: Sql, organizationId: string) =>

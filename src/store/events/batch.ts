@@ -1,7 +1,7 @@
 /** Events on their way between gateways: rows as JSON, a line each, in gzip. */
 import { promisify } from "node:util"
 import { gunzip, gzip } from "node:zlib"
-import { bigint } from "../rows.ts"
+import { column } from "../rows.ts"
 import type { SqlRow } from "../sql.ts"
 import { EventEngineError } from "./engine.ts"
 import { addedColumnNames, columns, type ColumnType, type EventRow, StoredRow } from "./event.ts"
@@ -34,7 +34,7 @@ const added = Object.fromEntries(addedColumnNames.map((name) => [name, defaults[
 
 export function eventFrom(given: SqlRow): EventRow {
   try {
-    const cost = bigint.readRow({ cost_ticks: given["cost_ticks"] })
+    const cost = column.bigint.readRow({ cost_ticks: given["cost_ticks"] })
     return { ...StoredRow.readRow({ ...added, ...given, cost_ticks: 0 }), cost_ticks: cost }
   } catch (cause) {
     throw new EventEngineError(`Cannot use an event: ${cause instanceof Error ? cause.message : "invalid"}`, {

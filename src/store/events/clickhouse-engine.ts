@@ -5,7 +5,7 @@ import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createClient } from "@clickhouse/client"
 import { type EventEngine, EventEngineError, type Statement, statementMaxMs, type Dialect } from "./engine.ts"
-import { integer } from "../rows.ts"
+import { column } from "../rows.ts"
 import type { SqlRow } from "../sql.ts"
 import {
   type EventRow,
@@ -48,7 +48,7 @@ SETTINGS insert_deduplication_token = '${token.replaceAll(/[^\w:.-]/g, "_")}' FO
     },
     prune: async (beforeMs) => {
       const { months, rest } = clickhousePrune(beforeMs)
-      for (const partition of integer.readAll(await query({ text: months, values: {} })))
+      for (const partition of column.integer.readAll(await query({ text: months, values: {} })))
         await client.command({ query: `ALTER TABLE sequences DROP PARTITION ${partition}` })
       await client.command({ query: rest })
     },

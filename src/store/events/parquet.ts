@@ -1,7 +1,7 @@
 /** Reads the files that `umpire analytics export` writes, of every version. */
 import { open } from "node:fs/promises"
 import { DuckDBInstance } from "@duckdb/node-api"
-import { text } from "../rows.ts"
+import { column } from "../rows.ts"
 import { eventFrom } from "./batch.ts"
 import { EventEngineError } from "./engine.ts"
 import { addedColumnNames, columnNames, columns, type EventRow } from "./event.ts"
@@ -29,7 +29,7 @@ export async function* readParquet(file: string): AsyncGenerator<EventRow[]> {
     // ClickHouse, which version 0.1 wrote with, does not say of bytes that they are text.
     const source = `read_parquet('${file.replaceAll("'", "''")}', binary_as_string = true)`
     const described = await connection.runAndReadAll(`SELECT column_name FROM (DESCRIBE FROM ${source})`)
-    const present = new Set(text.readAll(described.getRowObjectsJS()))
+    const present = new Set(column.text.readAll(described.getRowObjectsJS()))
     const missing = columnNames.find((name) => !present.has(name) && !isAdded(name))
     if (missing) throw new EventEngineError(`Cannot import the file: it has no column ${missing}`)
     const chosen = columnNames.filter((name) => present.has(name)).map(selected)

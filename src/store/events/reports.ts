@@ -9,7 +9,7 @@ import {
 } from "../../contract/analytics.ts"
 import { type Dialect, type EventEngine, type Statement, StatementWriter } from "./engine.ts"
 import { type EventRow, resultNames } from "./event.ts"
-import { type RowOf, integer, number, row, text } from "../rows.ts"
+import { column, row, type RowOf } from "../rows.ts"
 import { type Selection, columnOf, conditions, groupColumn, keyOf, measured, metricOf } from "./selection.ts"
 
 export interface Question {
@@ -90,29 +90,29 @@ export async function timeseries(
 
 /** A row of one of the grouping sets: everything, or a bucket. */
 const SetRow = row({
-  no_bucket: integer,
-  bucket: integer.nullable(),
-  success: integer,
-  error: integer,
-  cancelled: integer,
-  requests: integer,
-  in_tokens: integer.nullable(),
-  cached_in_tokens: integer.nullable(),
-  out_tokens: integer.nullable(),
-  duration_ms: number.nullable(),
+  no_bucket: column.integer,
+  bucket: column.integer.nullable(),
+  success: column.integer,
+  error: column.integer,
+  cancelled: column.integer,
+  requests: column.integer,
+  in_tokens: column.integer.nullable(),
+  cached_in_tokens: column.integer.nullable(),
+  out_tokens: column.integer.nullable(),
+  duration_ms: column.number.nullable(),
   /** The percentiles 0.5 and 0.95; of nothing, ClickHouse answers them as null. */
-  latencies: number.nullable().list().nullable(),
+  latencies: column.number.nullable().list().nullable(),
 })
 type SetRow = RowOf<typeof SetRow>
 
-const ToolRow = row({ key: text, count: integer })
-const GroupRow = row({ ...ToolRow.columns, value: number })
+const ToolRow = row({ key: column.text, count: column.integer })
+const GroupRow = row({ ...ToolRow.columns, value: column.number })
 
 const CellRow = row({
-  bucket: integer,
+  bucket: column.integer,
   /** Of the group among the first, counted from 1; 0 for all others. */
-  place: integer,
-  value: number,
+  place: column.integer,
+  value: column.number,
 })
 type CellRow = RowOf<typeof CellRow>
 
@@ -125,7 +125,7 @@ async function isExact(
   const count = async (condition: (writer: StatementWriter) => string): Promise<number> => {
     const writer = new StatementWriter(engine.dialect)
     const counted = await engine.query(writer.finish(`SELECT count(*) FROM sequences${condition(writer)}`))
-    return integer.readAll(counted)[0] ?? 0
+    return column.integer.readAll(counted)[0] ?? 0
   }
   if ((await count(() => "")) <= exactRowsMax) return true
   const inRange = await count((writer) => ` WHERE ${conditions(selection, engine.dialect, writer)}`)

@@ -9,7 +9,7 @@ import { freshDatabase } from "../../../test/postgres.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { silentLog } from "../../base/log.ts"
 import { openPostgres } from "../postgres.ts"
-import { integer } from "../rows.ts"
+import { column } from "../rows.ts"
 import type { Database } from "../sql.ts"
 import { packEvents, unpackEvents } from "./batch.ts"
 import { type EventRow, eventOf } from "./event.ts"
@@ -73,7 +73,7 @@ const eventsOf = (name: string, count: number): EventRow[] =>
 const batchOf = async (name: string, count: number) => await packEvents(eventsOf(name, count))
 
 const countBatches = async (): Promise<number> =>
-  await integer.one(database)`SELECT count(*) FROM event_batches`
+  await column.integer.one(database)`SELECT count(*) FROM event_batches`
 
 test("an event is the same when it was packed, and one of a version without newer columns has their defaults", async () => {
   const rows = eventsOf("a", 2)
@@ -102,7 +102,7 @@ test("what was read is not read again after a restart, and a database that count
   await a.shared.publish(await batchOf("a", 1))
   await b.shared.follow()
   await b.shared.close()
-  const last = await integer.one(database)`SELECT max(number) FROM event_batches`
+  const last = await column.integer.one(database)`SELECT max(number) FROM event_batches`
   await writeFile(b.positionFile, String(last + 1_000))
   const again = await open("gw_b", b.kept, b.positionFile)
   await a.shared.publish(await batchOf("later", 1))

@@ -6,7 +6,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises"
 import { dirname } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import type { Log } from "../../base/log.ts"
-import { bytes, integer, row, run, text, runCounted } from "../rows.ts"
+import { column, row, run, runCounted } from "../rows.ts"
 import type { Database } from "../sql.ts"
 import type { EventBatch } from "./batch.ts"
 import type { Events } from "./events.ts"
@@ -30,7 +30,7 @@ const logBytesMaxDefault = 8 * 1024 ** 3
 /** Any number that nothing else takes. */
 const writeLock = 0x6576_656e
 
-const ReadBatch = row({ number: integer, gatewayId: text, data: bytes.nullable() })
+const ReadBatch = row({ number: column.integer, gatewayId: column.text, data: column.bytes.nullable() })
 
 export class SharedLog {
   readonly #settings: SharedLogSettings
@@ -47,7 +47,9 @@ export class SharedLog {
 
   static async open(settings: SharedLogSettings): Promise<SharedLog> {
     const kept = Number(await readFile(settings.positionFile, "utf8").catch(() => "0"))
-    const newest = await integer.one(settings.database)`SELECT coalesce(max(number), 0) FROM event_batches`
+    const newest = await column.integer.one(
+      settings.database,
+    )`SELECT coalesce(max(number), 0) FROM event_batches`
     // A database that was restored counts from an earlier number; what comes again is not counted twice.
     const shared = new SharedLog(settings, Number.isSafeInteger(kept) && kept <= newest ? kept : 0)
     shared.#loop = shared.#keepFollowing()

@@ -1,7 +1,7 @@
 /** What is done to the events beside taking them and answering: writing them to files, adding them up. */
 import { type EventEngine, StatementWriter } from "./engine.ts"
 import { columnNames } from "./event.ts"
-import { type RowOf, integer, row, text } from "../rows.ts"
+import { column, row, type RowOf } from "../rows.ts"
 import { keyOf } from "./selection.ts"
 
 export interface Excerpt {
@@ -20,7 +20,7 @@ export async function exportFile(
     return writer.finish(`SELECT ${what} FROM ${engine.dialect.table}
 WHERE ${excerptOf(excerpt, writer)}${order}`)
   }
-  const [events = 0] = integer.readAll(await engine.query(select("count(*)", "")))
+  const [events = 0] = column.integer.readAll(await engine.query(select("count(*)", "")))
   const order = " ORDER BY organization_id, timestamp, seq_id"
   await engine.writeParquet(select(columnNames.join(", "), order), file)
   return { events }
@@ -28,17 +28,17 @@ WHERE ${excerptOf(excerpt, writer)}${order}`)
 
 /** What an account was charged for in an organization on a day, for one model, as the events have it. */
 export const ChargedSum = row({
-  organization_id: text,
-  billing_account_id: text,
+  organization_id: column.text,
+  billing_account_id: column.text,
   /** Days since 1970. */
-  day: integer,
-  model: text,
-  sequences: integer,
-  input_tokens: integer,
-  cached_input_tokens: integer,
-  output_tokens: integer,
+  day: column.integer,
+  model: column.text,
+  sequences: column.integer,
+  input_tokens: column.integer,
+  cached_input_tokens: column.integer,
+  output_tokens: column.integer,
   /** Decimal text: sums pass 2^53. */
-  ticks: text,
+  ticks: column.text,
 })
 export type ChargedSum = RowOf<typeof ChargedSum>
 
@@ -60,10 +60,10 @@ GROUP BY organization_id, billing_account_id, day, model`
 /** What an account was charged on a day for requests with one value of a tag; "" for those without it. */
 const TagSpend = row({
   /** Days since 1970. */
-  day: integer,
-  value: text,
+  day: column.integer,
+  value: column.text,
   /** Decimal text: sums pass 2^53. */
-  ticks: text,
+  ticks: column.text,
 })
 export type TagSpend = RowOf<typeof TagSpend>
 
@@ -104,7 +104,11 @@ function excerptOf({ organizationId, startMs, endMs }: Excerpt, writer: Statemen
     : `organization_id = ${writer.text(organizationId)} AND ${range}`
 }
 
-const Holdings = row({ events: integer, oldestMs: integer.nullable(), newestMs: integer.nullable() })
+const Holdings = row({
+  events: column.integer,
+  oldestMs: column.integer.nullable(),
+  newestMs: column.integer.nullable(),
+})
 export type Holdings = RowOf<typeof Holdings>
 
 export async function holdings(engine: EventEngine): Promise<Holdings> {

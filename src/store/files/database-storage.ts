@@ -1,6 +1,6 @@
 /** Files in the database that the gateways share: in pieces, so that neither side holds a whole file in memory. */
 import { createHash } from "node:crypto"
-import { bigint, bytes as bytesColumn, integer, part, run } from "../rows.ts"
+import { column, part, run } from "../rows.ts"
 import { type Database, isUniqueViolation } from "../sql.ts"
 import { type BlobName, type ByteRange, type FileStorage, blobCut, blobGone, verified } from "./storage.ts"
 
@@ -22,7 +22,9 @@ export async function openDatabaseStorage(database: Database, now: Date): Promis
     id: databaseStorageId,
     blobBytesMax,
     stage: async (pieces) => {
-      const id = await bigint.one(database)`INSERT INTO file_contents (staged_at) VALUES (now()) RETURNING id`
+      const id = await column.bigint.one(
+        database,
+      )`INSERT INTO file_contents (staged_at) VALUES (now()) RETURNING id`
       const discard = async (): Promise<void> =>
         // What stays counts as abandoned.
         await run(database)`DELETE FROM file_contents WHERE id = ${id} AND organization_id IS NULL`.catch(
@@ -100,13 +102,13 @@ async function* readRange(
   { organizationId, sha256 }: BlobName,
   { start, length }: ByteRange = { start: 0, length: Infinity },
 ): AsyncGenerator<Uint8Array> {
-  const id = await integer.first(database)`SELECT id FROM file_contents
+  const id = await column.integer.first(database)`SELECT id FROM file_contents
     WHERE organization_id = ${organizationId} AND sha256 = ${sha256}`
   if (id === null) throw blobGone()
   for (let at = start, left = length; left > 0;) {
     const first = Math.floor(at / pieceBytes)
     const last = Math.min(first + piecesAtOnce - 1, Math.floor((at + left - 1) / pieceBytes))
-    const found = await bytesColumn.all(database)`SELECT bytes FROM file_pieces
+    const found = await column.bytes.all(database)`SELECT bytes FROM file_pieces
       WHERE content_id = ${id} AND number BETWEEN ${first} AND ${last} ORDER BY number`
     const wanted = Buffer.concat(found)
       .subarray(at - first * pieceBytes)

@@ -1,19 +1,19 @@
 /** Files of organizations, and the blobs behind them: a blob is stored once for all files, batches and parts that name it. */
-import { bigint, oneOf, row, type RowOf, table, text, timestamp, part, run, runCounted } from "../rows.ts"
+import { column, part, row, type RowOf, run, runCounted, table } from "../rows.ts"
 import { type Page, toPage } from "../pages.ts"
 import type { Database, Sql, Transaction } from "../sql.ts"
 import { BlobDamaged, type FileStorage, type StagedBlob } from "./storage.ts"
 
 const File = table("files", {
-  id: text,
-  organizationId: text,
-  storage: text,
-  sha256: text,
-  bytes: bigint,
-  filename: text,
-  purpose: oneOf("batch", "user_data", "batch_output"),
-  createdAt: timestamp,
-  expiresAt: timestamp,
+  id: column.text,
+  organizationId: column.text,
+  storage: column.text,
+  sha256: column.text,
+  bytes: column.bigint,
+  filename: column.text,
+  purpose: column.oneOf("batch", "user_data", "batch_output"),
+  createdAt: column.timestamp,
+  expiresAt: column.timestamp,
 })
 export type File = RowOf<typeof File>
 
@@ -66,7 +66,7 @@ export async function lockUsedBytes(sql: Transaction, organizationId: string): P
 }
 
 export const sumBytes = (sql: Sql, organizationId: string) =>
-  bigint.one(sql)`SELECT coalesce(sum(bytes), 0) FROM files
+  column.bigint.one(sql)`SELECT coalesce(sum(bytes), 0) FROM files
     WHERE organization_id = ${organizationId}`
 
 export const findFile = (sql: Sql, organizationId: string, id: string, now: Date) =>
@@ -122,7 +122,7 @@ export async function removeOrphans(database: Database, storage: FileStorage, no
   while (await removeOrphan(database, storage, now));
 }
 
-const Blob = row({ organizationId: text, sha256: text })
+const Blob = row({ organizationId: column.text, sha256: column.text })
 
 /** False when there is none. */
 async function removeOrphan(database: Database, storage: FileStorage, now: Date): Promise<boolean> {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
 import { givenOrganization, nextId } from "../../../test/store/conformance-fixtures.ts"
 import { findFile, insertFile, moveBlobs, placeBlob } from "./files.ts"
-import { text } from "../rows.ts"
+import { column } from "../rows.ts"
 import type { Database } from "../sql.ts"
 import { openDatabaseStorage } from "./database-storage.ts"
 import { type FileStorage, openDirectoryStorage } from "./storage.ts"
@@ -78,7 +78,7 @@ test("files and what batches name move with their bytes; a damaged one stays, an
   }
   expect((await findFile(database, organizationId, broken, now))?.storage).toBe(from.id)
   expect(
-    await text.all(database)`SELECT storage FROM batches UNION ALL SELECT storage FROM batch_parts`,
+    await column.text.all(database)`SELECT storage FROM batches UNION ALL SELECT storage FROM batch_parts`,
   ).toEqual([to.id, to.id])
   const left = (await readdir(folder, { recursive: true })).filter((path) => /[0-9a-f]{64}$/.test(path))
   expect(left).toEqual([])

@@ -12,7 +12,7 @@ import { ManualClock } from "../../../test/manual-clock.ts"
 import { silentLog } from "../../base/log.ts"
 import { DiskSpace } from "../disk-space.ts"
 import { openPostgres } from "../postgres.ts"
-import { integer } from "../rows.ts"
+import { column } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 import { openDatabaseStorage } from "./database-storage.ts"
 import { openS3Storage } from "./s3.ts"
@@ -68,7 +68,7 @@ async function openInDatabase(): Promise<Opened> {
     organizationId,
     remove: async (name) => await database.transaction(async (sql) => await storage.remove(name, sql)),
     staged: async () =>
-      await integer.one(database)`SELECT count(*) FROM file_contents WHERE organization_id IS NULL`,
+      await column.integer.one(database)`SELECT count(*) FROM file_contents WHERE organization_id IS NULL`,
     damage: async (one, other) =>
       void (await database.query(
         `UPDATE file_pieces SET bytes = (SELECT p.bytes FROM file_pieces p JOIN file_contents c ON c.id = p.content_id WHERE c.sha256 = $2)

@@ -1,17 +1,5 @@
 /** Counts of how a set's questions were answered, by the hour; gateways add to them. */
-import {
-  type RowOf,
-  bigint,
-  boolean,
-  integer,
-  number,
-  row,
-  text,
-  part,
-  run,
-  fragment,
-  runCounted,
-} from "../rows.ts"
+import { column, fragment, part, row, type RowOf, run, runCounted } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 export const confidenceBins = 10
@@ -78,16 +66,16 @@ interface AnswerSelection {
 }
 
 const AnswerSums = row({
-  question: text,
-  abstained: boolean,
-  answer: text,
+  question: column.text,
+  abstained: column.boolean,
+  answer: column.text,
   /** When the bucket began, in Unix seconds divided by its length; 0 without buckets. */
-  bucket: integer,
-  rows: integer,
-  bins: integer.list(),
-  confidence: number,
-  latencyMs: integer,
-  costTicks: bigint,
+  bucket: column.integer,
+  rows: column.integer,
+  bins: column.integer.list(),
+  confidence: column.number,
+  latencyMs: column.integer,
+  costTicks: column.bigint,
 })
 export type AnswerSums = RowOf<typeof AnswerSums>
 
@@ -114,7 +102,7 @@ export async function sumAnswers(
 }
 
 export const listAnsweringVersions = (sql: Sql, selection: AnswerSelection) =>
-  integer.all(sql)`SELECT DISTINCT version FROM set_answer_counts WHERE ${selected(selection)}
+  column.integer.all(sql)`SELECT DISTINCT version FROM set_answer_counts WHERE ${selected(selection)}
     ORDER BY version`
 
 /** Answers how many rows were removed. */

@@ -4,12 +4,12 @@ import { Fault } from "../../contract/errors.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import type { Label, TeacherLabel } from "../../contract/question-sets/examples.ts"
 import type { ContentCipher } from "../content/cipher.ts"
-import { boolean, oneOf, row, type RowOf, text, timestamp, part, run, runCounted } from "../rows.ts"
+import { column, part, row, type RowOf, run, runCounted } from "../rows.ts"
 import { type Page, type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 
 /** A text as it is stored: encrypted where the installation has a key. It is found by the hash beside it. */
-const StoredText = row({ input: text, sealed: boolean })
+const StoredText = row({ input: column.text, sealed: column.boolean })
 export type StoredText = RowOf<typeof StoredText>
 
 interface TextPlace {
@@ -35,7 +35,7 @@ export function openInput(cipher: ContentCipher, stored: TextPlace & StoredText)
   )
 }
 
-const PlacedText = row({ id: text, setId: text, input: text, sealed: boolean })
+const PlacedText = row({ id: column.text, setId: column.text, input: column.text, sealed: column.boolean })
 export type PlacedText = RowOf<typeof PlacedText>
 
 /** Encrypts texts that were stored before there was a key, at most so many of each table; answers how many. */
@@ -56,18 +56,18 @@ export async function sealStoredInputs(sql: Sql, cipher: ContentCipher, limit: n
 
 const Example = row({
   ...StoredText.columns,
-  id: text,
-  setId: text,
-  inputHash: text,
-  split: oneOf("train", "held_out"),
+  id: column.text,
+  setId: column.text,
+  inputHash: column.text,
+  split: column.oneOf("train", "held_out"),
   /** JSON. */
-  labels: text,
+  labels: column.text,
   /** JSON of `TeacherLabels`: another model's answers, which no person gave. */
-  teacherLabels: text,
+  teacherLabels: column.text,
   /** What made it: a row of a person, a reviewer's label, or another model's answer. */
-  source: oneOf("added", "review", "teacher"),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  source: column.oneOf("added", "review", "teacher"),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
 })
 export type Example = RowOf<typeof Example>
 
@@ -102,12 +102,12 @@ const levelsOf = ({ levels }: SetQuestion & { type: "score" }): AnswerWords[] =>
 
 const Case = row({
   ...StoredText.columns,
-  id: text,
-  setId: text,
-  inputHash: text,
+  id: column.text,
+  setId: column.text,
+  inputHash: column.text,
   /** JSON. */
-  expected: text,
-  createdAt: timestamp,
+  expected: column.text,
+  createdAt: column.timestamp,
 })
 type Case = RowOf<typeof Case>
 
@@ -130,7 +130,12 @@ export const findExamplesByHash = (sql: Sql, setId: string, hashes: readonly str
   Example.all(sql)`SELECT * FROM question_set_examples
     WHERE set_id = ${setId} AND input_hash = ANY(${hashes}::text[])`
 
-const LabelsOfText = row({ id: text, inputHash: text, labels: text, teacherLabels: text })
+const LabelsOfText = row({
+  id: column.text,
+  inputHash: column.text,
+  labels: column.text,
+  teacherLabels: column.text,
+})
 
 /** Without the texts, which for many rows are megabytes. */
 export const findLabelsByHash = (sql: Sql, setId: string, hashes: readonly string[]) =>
@@ -202,7 +207,7 @@ export const listCases = (sql: Sql, setId: string) =>
 
 /** Of these, those whose text is a case. */
 export const findCaseHashes = (sql: Sql, setId: string, hashes: readonly string[]) =>
-  text.all(sql)`SELECT input_hash FROM question_set_cases
+  column.text.all(sql)`SELECT input_hash FROM question_set_cases
     WHERE set_id = ${setId} AND input_hash = ANY(${hashes}::text[])`
 
 /** Each with another text. Answers how many texts were new. */
@@ -212,7 +217,9 @@ export async function putCases(sql: Sql, cases: readonly Case[]): Promise<number
   const { setId, createdAt, sealed } = first
   const listOf = (field: "id" | "input" | "inputHash" | "expected"): string[] =>
     cases.map((one) => one[field])
-  const put = await boolean.all(sql)`INSERT INTO question_set_cases (id, set_id, input, input_hash, expected,
+  const put = await column.boolean.all(
+    sql,
+  )`INSERT INTO question_set_cases (id, set_id, input, input_hash, expected,
       created_at, sealed)
     SELECT e.id, ${setId}::text, e.input, e.input_hash, e.expected, ${createdAt}::timestamptz,
       ${sealed}::boolean

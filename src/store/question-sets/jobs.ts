@@ -1,45 +1,31 @@
 /** Jobs of question sets: gateways claim one under a lease, renew it while they work, and end it. */
-import {
-  boolean,
-  integer,
-  number,
-  oneOf,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  part,
-  run,
-  fragment,
-  runCounted,
-} from "../rows.ts"
+import { column, fragment, part, row, type RowOf, run, runCounted, table } from "../rows.ts"
 import { type PageRequest } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 import { type Lease, listOrganizations } from "../work-queue.ts"
 
 const ListedJob = row({
-  id: text,
-  setId: text,
-  organizationId: text,
-  kind: oneOf("teach", "check", "compare", "next", "distil"),
-  state: oneOf("queued", "running", "succeeded", "failed", "cancelled"),
-  progress: number,
+  id: column.text,
+  setId: column.text,
+  organizationId: column.text,
+  kind: column.oneOf("teach", "check", "compare", "next", "distil"),
+  state: column.oneOf("queued", "running", "succeeded", "failed", "cancelled"),
+  progress: column.number,
   /** JSON. */
-  result: text.nullable(),
-  error: text.nullable(),
-  cancelRequested: boolean,
+  result: column.text.nullable(),
+  error: column.text.nullable(),
+  cancelRequested: column.boolean,
   /** Which claim holds the job: one that was given up for dead cannot end what another has taken over. */
-  attempts: integer,
-  leasedUntil: timestamp.nullable(),
-  createdAt: timestamp,
-  startedAt: timestamp.nullable(),
-  finishedAt: timestamp.nullable(),
+  attempts: column.integer,
+  leasedUntil: column.timestamp.nullable(),
+  createdAt: column.timestamp,
+  startedAt: column.timestamp.nullable(),
+  finishedAt: column.timestamp.nullable(),
 })
 export type ListedJob = RowOf<typeof ListedJob>
 
 /** With what it was given, which may be large; JSON, as is the principal. */
-const Job = table("question_set_jobs", { ...ListedJob.columns, input: text, principal: text })
+const Job = table("question_set_jobs", { ...ListedJob.columns, input: column.text, principal: column.text })
 export type Job = RowOf<typeof Job>
 
 type NewJob = Pick<Job, "id" | "setId" | "organizationId" | "kind" | "input" | "principal" | "createdAt">
@@ -150,20 +136,20 @@ export const endJob = async (sql: Sql, job: Job, end: JobEnd, now: Date) =>
     WHERE id = ${job.id} AND attempts = ${job.attempts} AND state = 'running' RETURNING id`) > 0
 
 const compared = {
-  question: text,
-  version: integer,
-  shadowVersion: integer,
-  shadowModel: text,
-  verdict: text,
-  shadowVerdict: text,
+  question: column.text,
+  version: column.integer,
+  shadowVersion: column.integer,
+  shadowModel: column.text,
+  verdict: column.text,
+  shadowVerdict: column.text,
 }
 
 const ShadowResult = table("question_set_shadow_results", {
-  setId: text,
-  at: timestamp,
+  setId: column.text,
+  at: column.timestamp,
   ...compared,
-  confidence: number,
-  shadowConfidence: number,
+  confidence: column.number,
+  shadowConfidence: column.number,
 })
 export type ShadowResult = Omit<RowOf<typeof ShadowResult>, "setId" | "at">
 
@@ -192,10 +178,10 @@ export const decodeVerdict = (stored: string): VerdictValue =>
 
 const ShadowCell = row({
   ...compared,
-  answers: integer,
-  shiftSum: number,
-  firstAt: timestamp,
-  lastAt: timestamp,
+  answers: column.integer,
+  shiftSum: column.number,
+  firstAt: column.timestamp,
+  lastAt: column.timestamp,
 })
 /** How often one answer stood beside another. */
 export type ShadowCell = RowOf<typeof ShadowCell>

@@ -3,61 +3,49 @@ import { createHash } from "node:crypto"
 import { Fault } from "../../contract/errors.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
 import { sealedHeadBytes } from "../content/cipher.ts"
-import {
-  bigint,
-  integer,
-  number,
-  row,
-  type RowOf,
-  table,
-  text,
-  timestamp,
-  part,
-  run,
-  runCounted,
-} from "../rows.ts"
+import { column, part, row, type RowOf, run, runCounted, table } from "../rows.ts"
 import { countWithinBytes, type Page, type PageRequest, toPage } from "../pages.ts"
 import type { Sql } from "../sql.ts"
 
 const QuestionSet = table("question_sets", {
-  id: text,
-  organizationId: text,
-  name: text,
-  description: text,
+  id: column.text,
+  organizationId: column.text,
+  name: column.text,
+  description: column.text,
   /** The number of the newest version. */
-  latest: integer,
-  shadowVersion: integer.nullable(),
-  shadowModel: text.nullable(),
-  shadowShare: number,
+  latest: column.integer,
+  shadowVersion: column.integer.nullable(),
+  shadowModel: column.text.nullable(),
+  shadowShare: column.number,
   /** What it may cost in a day. */
-  shadowCostMaxDayUsd: text,
+  shadowCostMaxDayUsd: column.text,
   /** Of all answers, those that are reviewed at random. */
-  reviewSampleRate: number,
-  createdBy: text.nullable(),
-  createdAt: timestamp,
-  updatedAt: timestamp,
+  reviewSampleRate: column.number,
+  createdBy: column.text.nullable(),
+  createdAt: column.timestamp,
+  updatedAt: column.timestamp,
   /** Counts the changes, those of labels too. */
-  revision: bigint,
+  revision: column.bigint,
 })
 export type QuestionSet = RowOf<typeof QuestionSet>
 
 const ListedVersion = row({
-  setId: text,
-  number: integer,
-  hash: text,
-  note: text,
-  createdBy: text.nullable(),
-  createdAt: timestamp,
+  setId: column.text,
+  number: column.integer,
+  hash: column.text,
+  note: column.text,
+  createdBy: column.text.nullable(),
+  createdAt: column.timestamp,
 })
 /** With its content, as JSON. */
-const SetVersion = table("question_set_versions", { ...ListedVersion.columns, content: text })
+const SetVersion = table("question_set_versions", { ...ListedVersion.columns, content: column.text })
 export type SetVersion = RowOf<typeof SetVersion>
 
 const SetLabel = row({
-  setId: text,
-  label: text,
-  number: integer,
-  updatedAt: timestamp,
+  setId: column.text,
+  label: column.text,
+  number: column.integer,
+  updatedAt: column.timestamp,
 })
 export type SetLabel = RowOf<typeof SetLabel>
 
@@ -86,13 +74,13 @@ export const countSets = (sql: Sql, organizationId: string) =>
 const ListedSet = row({
   ...QuestionSet.columns,
   /** Of the content of its latest version. */
-  bytes: integer,
-  production: integer.nullable(),
-  examples: integer,
+  bytes: column.integer,
+  production: column.integer.nullable(),
+  examples: column.integer,
 })
 type ListedSet = RowOf<typeof ListedSet> & { readonly content: string }
 
-const LatestContent = row({ setId: text, content: text })
+const LatestContent = row({ setId: column.text, content: column.text })
 
 /** With the content of their latest versions, which ends a page early where it is large. */
 export async function pageSets(
@@ -172,14 +160,19 @@ export const deleteLabel = async (sql: Sql, setId: string, label: string) =>
     RETURNING label`) > 0
 
 const TaughtOn = row({
-  setId: text,
-  hash: text,
+  setId: column.text,
+  hash: column.text,
   /** Of the model that it was taught on. */
-  modelVersion: text,
+  modelVersion: column.text,
 })
 
 /** Its body is JSON. */
-const Artefact = row({ ...TaughtOn.columns, question: text, body: text, createdAt: timestamp })
+const Artefact = row({
+  ...TaughtOn.columns,
+  question: column.text,
+  body: column.text,
+  createdAt: column.timestamp,
+})
 export type Artefact = RowOf<typeof Artefact>
 
 export const insertArtefact = (sql: Sql, artefact: Artefact) =>
@@ -198,7 +191,7 @@ export function listArtefacts(sql: Sql, setId: string, hashes: readonly string[]
     WHERE set_id = ${setId} AND hash = ANY(${hashes}::text[])`
 }
 
-const RowCounts = row({ examples: integer, cases: integer })
+const RowCounts = row({ examples: column.integer, cases: column.integer })
 
 export const countRows = (sql: Sql, setId: string) =>
   RowCounts.one(sql)`SELECT (SELECT count(*) FROM question_set_examples
@@ -206,8 +199,8 @@ export const countRows = (sql: Sql, setId: string) =>
     (SELECT count(*) FROM question_set_cases WHERE set_id = ${setId}) AS cases`
 
 const StoredRows = row({
-  rows: integer,
-  bytes: integer,
+  rows: column.integer,
+  bytes: column.integer,
 })
 type StoredRows = RowOf<typeof StoredRows>
 
@@ -253,11 +246,11 @@ export async function checkStorage(
 }
 
 const PublishedSet = row({
-  name: text,
-  description: text,
-  number: integer,
+  name: column.text,
+  description: column.text,
+  number: column.integer,
   /** JSON. */
-  content: text,
+  content: column.text,
 })
 export type PublishedSet = RowOf<typeof PublishedSet>
 
@@ -276,7 +269,7 @@ export const findPublishedSet = (sql: Sql, organizationId: string, name: string)
     WHERE s.organization_id = ${organizationId} AND s.name = ${name}`
 
 export const listPublishedNames = (sql: Sql, organizationId: string) =>
-  text.all(sql)`SELECT s.name ${part(published)} WHERE s.organization_id = ${organizationId}`
+  column.text.all(sql)`SELECT s.name ${part(published)} WHERE s.organization_id = ${organizationId}`
 
 /** The content of a version as JSON with a hash. */
 interface EncodedContent {

@@ -1,17 +1,17 @@
 /** What larger models answered about kept requests of a set: without texts, which the requests' content has. */
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import { type RowOf, bigint, integer, number, row, run, text } from "../rows.ts"
+import { column, row, type RowOf, run } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 const TeacherAnswer = row({
-  seqId: text,
-  question: text,
-  version: integer,
-  model: text,
+  seqId: column.text,
+  question: column.text,
+  version: column.integer,
+  model: column.text,
   /** JSON. */
-  label: text,
-  confidence: number,
-  costTicks: bigint,
+  label: column.text,
+  confidence: column.number,
+  costTicks: column.bigint,
 })
 export type TeacherAnswer = RowOf<typeof TeacherAnswer>
 
