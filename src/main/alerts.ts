@@ -1,10 +1,9 @@
 /** Builds alerts from the configuration: what delivers them, and what rules are evaluated with. */
 import { readFileSync } from "node:fs"
 import type { Config } from "../base/config-schema.ts"
-import type { MailSender } from "../control/alerts/email.ts"
+import { type MailSender, createMailSender } from "../control/alerts/email.ts"
 import { alertTasks } from "../control/alerts/evaluate.ts"
-import type { AlertFacts } from "../control/alerts/measure.ts"
-import { startWorkerHeartbeat } from "../control/alerts/worker-heartbeat.ts"
+import { type AlertFacts, startWorkerHeartbeat } from "../control/alerts/measure.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
 import { startDeliverer } from "../control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../control/webhooks/send.ts"
@@ -25,7 +24,7 @@ export async function openAlerts(
 ): Promise<Alerts> {
   const { config, log, publicUrl } = core
   const webhooks = createWebhookSender({ allowPrivate: config.webhooks.allow_private })
-  const mail = await mailSenderOf(config, publicUrl)
+  const mail = mailSenderOf(config, publicUrl)
   const deliverer = await startDeliverer({
     ...core,
     webhooks,
@@ -57,9 +56,8 @@ export async function openAlerts(
 }
 
 /** Null when no mail server is configured. */
-export async function mailSenderOf({ email }: Config, publicUrl: () => string): Promise<MailSender | null> {
+export function mailSenderOf({ email }: Config, publicUrl: () => string): MailSender | null {
   if (email.smtp_host === undefined) return null
-  const { createMailSender } = await import("../control/alerts/email.ts")
   return createMailSender({
     host: email.smtp_host,
     port: email.smtp_port,

@@ -207,7 +207,7 @@ async function store(config: Config, isRunning: boolean): Promise<Finding> {
 
 /** Connects, upgrades to TLS and signs in, as an alert would; nothing is sent. */
 async function email(config: Config): Promise<Finding> {
-  const mail = await mailSenderOf(config, () => "")
+  const mail = mailSenderOf(config, () => "")
   if (!mail) return ok("e-mail", "not configured; alerts go to webhooks only")
   await mail.check()
   const { smtp_host, smtp_port, smtp_tls } = config.email

@@ -1,5 +1,5 @@
 /** What runs requests: metering, routing and the engines behind it, question sets, content and the inference APIs. */
-import type { ContentStates } from "../control/analytics/requests.ts"
+import type { ContentStates } from "../control/analytics/handlers.ts"
 import { type CascadeDays, startCascadeDays } from "../gateway/cascade-days.ts"
 import { createGuardrails } from "../gateway/guardrails/guardrails.ts"
 import { type ModelResolver, createModelResolver, guardModels } from "../gateway/organization-access.ts"

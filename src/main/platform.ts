@@ -8,7 +8,7 @@ import { billingStatus } from "../control/billing/accounts.ts"
 import type { BillingDeps } from "../control/billing/parts.ts"
 import type { ControlDeps } from "../control/audited-change.ts"
 import { createOidcProvider } from "../control/sso-provider.ts"
-import { mailFailure } from "../control/alerts/mail-failure.ts"
+import { mailFailure } from "../control/alerts/email.ts"
 import type { PlatformDeps } from "../control/platform.ts"
 import type { SendMail } from "../control/sessions.ts"
 import type { SingleSignOn } from "../control/single-sign-on.ts"
@@ -49,7 +49,7 @@ function mailerOf({ config, log, publicUrl }: PlatformNeeds): SendMail | null {
     sending += 1
     try {
       sender ??= mailSenderOf(config, publicUrl)
-      await (await sender)?.write(mail)
+      await sender?.write(mail)
     } catch (error) {
       // Without the mail: its text has a link that sets a password.
       log.warn({ err: new Error(mailFailure(error).sentence) }, "a mail could not be sent")

@@ -1,6 +1,10 @@
 /** Alerts by e-mail, through the mail server of the installation. */
-import { createTransport } from "nodemailer"
-import { mailFailure } from "./mail-failure.ts"
+import { createRequire } from "node:module"
+import type * as Nodemailer from "nodemailer"
+import { later } from "../../base/later.ts"
+
+/** Loaded where mails are sent, which few installations do. */
+const nodemailer = later((): typeof Nodemailer => createRequire(import.meta.url)("nodemailer"))
 
 export interface MailSettings {
   readonly host: string
@@ -37,7 +41,7 @@ const timeoutMs = 20_000
 
 export function createMailSender(settings: MailSettings): MailSender {
   const { host, port, tls, ca, user, password, from } = settings
-  const transport = createTransport({
+  const transport = nodemailer().createTransport({
     host,
     port,
     secure: tls === "implicit",
@@ -90,6 +94,16 @@ function failureOf(error: unknown): { status: number | null; error: string; isFi
     error: sentence,
     isFinal: status !== null && status >= 500 && name !== "EAUTH",
   }
+}
+
+/** Why a mail was not taken, without what stands in it. */
+export function mailFailure(error: unknown): { status: number | null; name: string; sentence: string } {
+  const { responseCode, code } = error as { responseCode?: unknown; code?: unknown }
+  const status = typeof responseCode === "number" ? responseCode : null
+  const name = typeof code === "string" ? code : "failure"
+  const sentence =
+    status === null ? `the mail server: ${name}` : `the mail server answered ${status} (${name})`
+  return { status, name, sentence }
 }
 
 interface AlertEvent {

@@ -1,20 +1,28 @@
-/** What an alert rule is compared with: one measurement for each kind. */
-import { monthOf } from "../../base/clock.ts"
+/** What an alert rule is compared with: one measurement for each kind; and what gateways write down for it of their workers. */
+import { setTimeout as wait } from "node:timers/promises"
+import { monthOf, type Clock } from "../../base/clock.ts"
+import type { Log } from "../../base/log.ts"
 import { centsExact, dollarText, fromCents } from "../../base/money.ts"
+import { plural } from "../../base/plural.ts"
 import type { Filter } from "../../contract/analytics.ts"
 import { driftPValueMax } from "../../scoring/drift.ts"
 import { percentText } from "../../scoring/evaluation.ts"
-import { type AlertRule, type Evaluated, listWorkerViews } from "../../store/alerts/rules.ts"
+import {
+  type AlertRule,
+  type Evaluated,
+  listWorkerViews,
+  type WorkerView,
+  deleteWorkerViews,
+  putWorkerViews,
+} from "../../store/alerts/rules.ts"
 import { findBillingAccount, findMonthSpend } from "../../store/billing-accounts.ts"
 import { readBudgetStates, listTagBudgets } from "../../store/budgets.ts"
 import { listBudgetedKeys, listExpiringKeys } from "../../store/keys.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import { findLastRefill } from "../../store/purchases.ts"
 import { type AnswerSums, languageQuestion, sumAnswers } from "../../store/question-sets/answer-counts.ts"
-import type { Sql } from "../../store/sql.ts"
+import type { Sql, Database } from "../../store/sql.ts"
 import { driftOf, figuresOf } from "../question-sets/answer-figures.ts"
-import { workerViewMsMax } from "./worker-heartbeat.ts"
-import { plural } from "../../base/plural.ts"
 
 interface RequestSelection {
   readonly organizationId: string
@@ -251,4 +259,50 @@ const whole = (value: number): string => wholes.format(value)
 /** “15 minutes”, “1 hour”, “36 hours”. */
 function windowWords(minutes: number): string {
   return minutes % 60 === 0 ? plural(minutes / 60, "hour") : plural(minutes, "minute")
+}
+
+interface HeartbeatDeps {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly gatewayId: string
+  readonly workers: () => readonly WorkerView[]
+}
+
+const pollIntervalMs = 5_000
+/** Without a change it is written this often. */
+const writeEveryMs = 20_000
+/** A gateway that has been silent for longer is not running: what it saw no longer counts. */
+const workerViewMsMax = 60_000
+
+/** Writes how this gateway sees its workers, so that the gateway that evaluates alerts knows of all of them. */
+export function startWorkerHeartbeat(deps: HeartbeatDeps): { close(): Promise<void> } {
+  const { database, clock, log, gatewayId } = deps
+  const stop = new AbortController()
+  let written = { text: "", atMs: -Infinity }
+  const write = async (): Promise<void> => {
+    const workers = deps.workers()
+    const text = JSON.stringify(workers)
+    const atMs = clock.monotonicMs()
+    if (text === written.text && atMs - written.atMs < writeEveryMs) return
+    await putWorkerViews(database, gatewayId, workers, new Date(clock.nowMs()))
+    written = { text, atMs }
+  }
+  const beat = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await write().catch((error: unknown) =>
+        log.debug({ err: error }, "the state of the workers cannot be written now"),
+      )
+      await wait(pollIntervalMs, undefined, { signal: stop.signal }).catch(() => undefined)
+    }
+  }
+  const beating = beat()
+  return {
+    async close() {
+      stop.abort()
+      await beating
+      // A gateway that cannot say so is forgotten after a minute.
+      await deleteWorkerViews(database, { gatewayId }).catch(() => undefined)
+    },
+  }
 }

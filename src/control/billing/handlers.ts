@@ -33,12 +33,12 @@ import {
   viewAutoRefill,
   viewSpendControls,
   refreshPaymentMethod,
+  removeMethod,
+  setUpMethod,
 } from "./accounts.ts"
-import { invoiceHtml } from "./invoice-html.ts"
-import { type InvoiceText, invoiceText, receiptText } from "./invoice-text.ts"
+import { invoiceHtml, type InvoiceText, invoiceText, receiptText } from "./invoice-text.ts"
 import { viewInvoice } from "./invoices.ts"
 import { type BillingDeps, readAccount } from "./parts.ts"
-import { removeMethod, setUpMethod } from "./payment-methods.ts"
 import {
   chargePurchase,
   checkCanBuy,

@@ -23,8 +23,7 @@ import { checkStorage, countRows, type QuestionSet } from "../../store/question-
 import type { Sql } from "../../store/sql.ts"
 import type { QuestionSetDeps } from "./content.ts"
 import { BadLabel, readLabels } from "./labels.ts"
-import type { PreparedText } from "./prepare-texts.ts"
-import { type SetCall, writeInParts } from "./write-in-parts.ts"
+import { type PreparedText, type SetCall, writeInParts } from "./write-in-parts.ts"
 
 interface GivenRow {
   /** From 1. */

@@ -1,12 +1,20 @@
 /** Jobs of question sets: started, read and cancelled here; gateways run them. And what they leave behind. */
 import { usdText } from "../../base/money.ts"
 import type { Membership, Principal } from "../../contract/access.ts"
-import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { Artefact, SetJob, jobTable } from "../../contract/question-sets/jobs.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
+import {
+  type Artefact,
+  type SetJob,
+  type jobTable,
+  shadowPairsMax,
+} from "../../contract/question-sets/jobs.ts"
+import { cohensKappa, type LabelPair } from "../../scoring/evaluation.ts"
 import { type BeforeAndAfter, type Figures, readArtefact } from "../../scoring/teach/artefact.ts"
 import { riskCoverage } from "../../scoring/teach/promise.ts"
+import { listCascadeDays, shadowDays } from "../../store/cascade-days.ts"
+import { sealInput } from "../../store/question-sets/examples.ts"
 import {
   type Job,
   type ListedJob,
@@ -16,9 +24,10 @@ import {
   listShadowCells,
   countOpenJobs,
   insertJob,
+  abstained,
+  decodeVerdict,
+  type ShadowCell,
 } from "../../store/question-sets/jobs.ts"
-import { listCascadeDays, shadowDays } from "../../store/cascade-days.ts"
-import { sealInput } from "../../store/question-sets/examples.ts"
 import {
   countRows,
   decodeContent,
@@ -28,9 +37,8 @@ import {
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, type ControlDeps, acting, change, notFound, toList } from "../audited-change.ts"
-import { checkModel, type QuestionSetDeps } from "./content.ts"
 import { toWire } from "../to-wire.ts"
-import { shadowReport } from "./shadow-report.ts"
+import { checkModel, type QuestionSetDeps } from "./content.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
 export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
@@ -268,3 +276,52 @@ export async function addJob(
   invalidate({ table: "question_set_jobs", id: job.id })
   return job
 }
+
+type Report = OutputOf<(typeof jobTable)["getQuestionSetShadowReport"]>["questions"]
+
+/** Agreement, kappa and confusion, by question. `cells` in the order of the store: those of one comparison stand together. */
+function shadowReport(cells: readonly ShadowCell[]): Report {
+  const byComparison = Map.groupBy(cells, ({ question, version, shadowVersion, shadowModel }) =>
+    JSON.stringify([question, version, shadowVersion, shadowModel]),
+  )
+  return [...byComparison.values()].flatMap((own) => {
+    const [first] = own
+    return first ? [compared(first, own)] : []
+  })
+}
+
+function compared(
+  { question, version, shadowVersion, shadowModel }: ShadowCell,
+  cells: readonly ShadowCell[],
+): Report[number] {
+  const answers = sumOf(cells)
+  const flips = sumOf(cells.filter(({ verdict, shadowVerdict }) => verdict !== shadowVerdict))
+  const timesOf = (at: "firstAt" | "lastAt"): number[] => cells.map((cell) => cell[at].getTime())
+  return {
+    question,
+    version,
+    shadow_version: shadowVersion,
+    shadow_model: shadowModel,
+    answers,
+    flips,
+    agreement: (answers - flips) / answers,
+    kappa: cohensKappa(
+      // At most as many as there are results of a set.
+      cells.flatMap(({ answers: times, verdict, shadowVerdict }) =>
+        Array.from({ length: times }, (): LabelPair => [verdict, shadowVerdict]),
+      ),
+    ),
+    confusion: cells.slice(0, shadowPairsMax).map((cell) => ({
+      verdict: decodeVerdict(cell.verdict),
+      shadow_verdict: decodeVerdict(cell.shadowVerdict),
+      answers: cell.answers,
+    })),
+    mean_shift: cells.reduce((sum, { shiftSum }) => sum + shiftSum, 0) / answers,
+    abstained: sumOf(cells.filter(({ verdict }) => verdict === abstained)),
+    shadow_abstained: sumOf(cells.filter(({ shadowVerdict }) => shadowVerdict === abstained)),
+    first_at: new Date(Math.min(...timesOf("firstAt"))).toISOString(),
+    last_at: new Date(Math.max(...timesOf("lastAt"))).toISOString(),
+  }
+}
+
+const sumOf = (cells: readonly ShadowCell[]): number => cells.reduce((sum, { answers }) => sum + answers, 0)
