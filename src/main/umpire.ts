@@ -1,6 +1,6 @@
 /** The composition root: opens the modules in order, joins them, and closes them again in reverse. */
 import { setTimeout as wait } from "node:timers/promises"
-import { noProxies, parseTrustedProxies } from "../base/addresses.ts"
+import { noProxies, parseTrustedProxies, originCheck, parseOrigins } from "../base/addresses.ts"
 import type { Catalog } from "../base/catalog.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
@@ -13,7 +13,10 @@ import { operatorMembership } from "../control/operator/handlers.ts"
 import { startPeriodic } from "../control/periodic.ts"
 import { platformHandlers } from "../control/platform.ts"
 import { purgeTask, sealTask } from "../control/upkeep.ts"
+import { classificationHandlers } from "../gateway/classify.ts"
+import { mcpHandlers } from "../gateway/mcp/handlers.ts"
 import { recordRefusal } from "../gateway/metered-call.ts"
+import { decideHandlers, createSetPolicies } from "../gateway/question-sets/policy.ts"
 import { createRequestLimiter } from "../server/access.ts"
 import { ByteBudget } from "../server/byte-budget.ts"
 import { createHttp, type HttpDeps } from "../server/http.ts"
@@ -23,7 +26,6 @@ import { aboutModels } from "./about-models.ts"
 import { openAccess } from "./access.ts"
 import { openAlerts } from "./alerts.ts"
 import { openApp, type Progress } from "./app.ts"
-import { askingHandlers } from "./asking.ts"
 import { openBatches } from "./batches.ts"
 import { billingOf } from "./billing.ts"
 import { openModels } from "./engines.ts"
@@ -38,7 +40,7 @@ import {
   openConfiguredMetricsPort,
 } from "./metrics.ts"
 import { operatorHandlers } from "./operator.ts"
-import { browserModelFile, consoleDirectory } from "./package-files.ts"
+import { browserModelFile, consoleDirectory, loadDocs, version } from "./package-files.ts"
 import { platformParts, rateLimitOf, regionsOf } from "./platform.ts"
 import { type Readiness, readinessOf } from "./readiness.ts"
 import { createStatus, serviceHandlers } from "./service.ts"
@@ -163,4 +165,41 @@ function httpSettings(config: Config, rateLimits: RateLimits): HttpSettings {
     requestTimeoutMs: server.request_timeout_ms,
     bytes: new ByteBudget(bytesMaxMib === undefined ? undefined : bytesMaxMib * mebibyte),
   }
+}
+
+type Asking = ReturnType<typeof classificationHandlers> &
+  ReturnType<typeof decideHandlers> &
+  ReturnType<typeof mcpHandlers>
+
+/** Decisions on the two wires, question sets, and agents over MCP. */
+async function askingHandlers(core: Core, gateway: Gateway): Promise<Asking> {
+  const { config, catalog, clock, database, publicUrl } = core
+  const { money, router, models, sets, shadows, answerCounter, content } = gateway
+  const classify = {
+    models,
+    router,
+    meter: money.meter,
+    clock,
+    cascadeDays: gateway.cascadeDays,
+    timeoutMs: config.server.request_timeout_ms,
+    compatibility: {
+      nullDescriptions: config.compat.systemone_null_descriptions,
+      decisionsGa: config.compat.decisions_ga,
+    },
+    content: content.contentLogger,
+  }
+  const setDeps = { sets, shadows, answerCounter }
+  const handlers = {
+    ...classificationHandlers({ ...classify, sets: createSetPolicies(setDeps) }),
+    ...decideHandlers({ ...classify, ...setDeps }),
+  }
+  const mcp = mcpHandlers({
+    database,
+    handlers,
+    model: catalog.fallback.sku,
+    version,
+    docs: await loadDocs(),
+    isAllowedOrigin: originCheck(parseOrigins(config.server.mcp_origins) ?? [], publicUrl),
+  })
+  return { ...handlers, ...mcp }
 }
