@@ -11,7 +11,7 @@ const exclude = ["**/*.long.test.ts", "**/node_modules/**"]
  * others share processes: what most of them need is evaluated once, which is about half of what such a file takes.
  */
 const alone = [
-  "src/cli/{gpu,run-until-stopped,stop-signal,systemd-unit}.test.ts",
+  "src/cli/{gpu,run-until-stopped,service,stop-signal}.test.ts",
   // Their clocks stand still, and what another leaves behind would move them.
   "src/server/**/*.test.ts",
   "src/engine/{engine-client,engine-service}.test.ts",

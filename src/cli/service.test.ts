@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { systemdUnit } from "./systemd-unit.ts"
+import { systemdUnit } from "./service.ts"
 
 const settings = {
   command: [process.execPath, "/opt/it's here/umpire.js", "serve"],
