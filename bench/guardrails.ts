@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { drawTable } from "../src/cli/table.ts"
 import { createClient } from "../src/contract/client.ts"
-import { readyMadeSets } from "../src/contract/guardrails/ready-made.ts"
+import { readyMadeSets } from "../src/contract/guardrails/guardrails.ts"
 import { type TestServer, startServer } from "../test/server.ts"
 
 const requests = Number(process.argv[2] ?? 20)

@@ -6,8 +6,8 @@ import {
   type Guardrail as GuardrailView,
   type guardrailTable,
   guardrailLimits,
+  readyMadeSets,
 } from "../contract/guardrails/guardrails.ts"
-import { readyMadeSets } from "../contract/guardrails/ready-made.ts"
 import { type Guardrail, guardrails } from "../store/organization-snapshot.ts"
 import { findKey } from "../store/keys.ts"
 import { findSet } from "../store/question-sets/sets.ts"

@@ -1,12 +1,11 @@
 /** `import { load } from "umpire/browser"`: decisions inside a web page, in a worker of its own. Texts do not leave the machine. */
 import { type Channel, PeerGone } from "../base/peer/peer.ts"
 import type { BrowserModel } from "./browser-worker.ts"
-import { UmpireError } from "./error.ts"
 import type { BrowserLoadOptions, BrowserUmpire } from "./types.ts"
-import { UmpireThread, umpireOn } from "./umpire.ts"
+import { UmpireError, UmpireThread, umpireOn } from "./umpire.ts"
 
 export type * from "./types.ts"
-export { UmpireError } from "./error.ts"
+export { UmpireError } from "./umpire.ts"
 
 /** The model that ships. */
 const shippedSha256 = "a2fc9f11155dc8ea718d8e3390a57f2295c2e1a7ad6c26b01b2df3b433ea101a"

@@ -191,3 +191,17 @@ function alternativesOf(question: SetQuestion): string[] {
       return question.levels.map(({ label, description }) => `${label} - ${description ?? ""}`)
   }
 }
+
+/** A set has at most so many questions that are taught, each in a mebibyte or less. */
+export const setFileBytesMax = 64 * 1024 * 1024
+
+export const TaughtSetFile = z.strictObject({
+  format: z.literal("umpire-set/1", { error: "This is no file of `umpire sets export`." }),
+  name: z.string(),
+  version: z.int().positive(),
+  hash: z.string(),
+  content: QuestionSetContent,
+  /** JSON texts; a question names its own by the SHA-256. */
+  artefacts: z.array(z.string()),
+})
+export type TaughtSetFile = z.infer<typeof TaughtSetFile>

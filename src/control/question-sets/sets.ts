@@ -3,9 +3,12 @@ import { threads } from "../../base/peer/threads.ts"
 import type { Principal, Membership } from "../../contract/access.ts"
 import { Document, DocumentStream, type Handlers, type Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
+import {
+  type QuestionSetContent,
+  questionSetLimits,
+  type TaughtSetFile,
+} from "../../contract/question-sets/content.ts"
 import type { setTable, ShadowSettings } from "../../contract/question-sets/sets.ts"
-import type { TaughtSetFile } from "../../contract/question-sets/taught-file.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import {
   countSets,

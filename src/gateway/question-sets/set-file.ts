@@ -1,7 +1,7 @@
 /** Reads a question set that was exported with what was taught. */
 import { sha256 } from "../../base/hash.ts"
 import { Fault } from "../../contract/errors.ts"
-import { setFileBytesMax, TaughtSetFile } from "../../contract/question-sets/taught-file.ts"
+import { setFileBytesMax, TaughtSetFile } from "../../contract/question-sets/content.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
 

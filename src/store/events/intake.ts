@@ -1,18 +1,20 @@
 /** Takes events from the journal and from files, and knows which of them cannot be there yet. */
 import { createReadStream } from "node:fs"
+import { open } from "node:fs/promises"
+import { DuckDBInstance } from "@duckdb/node-api"
 import { z } from "zod"
 import { parsedJson } from "../../base/json.ts"
-import { SequenceAttempt, attemptsMax, principalKinds } from "../../contract/sequences.ts"
 import { virtualModelLimits } from "../../contract/platform/virtual-models.ts"
+import { SequenceAttempt, attemptsMax, principalKinds } from "../../contract/sequences.ts"
 import { tagKeyForm, tagLimits } from "../../contract/tags.ts"
 import { type JournalPosition, isBefore, lineBytesMax } from "../journal/journal.ts"
 import type { SequenceRecord } from "../journal/record.ts"
 import { readJournal } from "../journal/segments.ts"
 import { readLines } from "../lines.ts"
-import { type EventBatch, packEvents, unpackEvents } from "./batch.ts"
+import { column } from "../rows.ts"
+import { type EventBatch, packEvents, unpackEvents, eventFrom } from "./batch.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
-import { type EventRow, eventOf, resultNames } from "./event.ts"
-import { isParquet, readParquet } from "./parquet.ts"
+import { type EventRow, eventOf, resultNames, addedColumnNames, columnNames, columns } from "./event.ts"
 
 /** One insert: enough for a second of a busy gateway, little enough to be held in memory several times over. */
 const batchBytesMax = 4 * 1024 * 1024
@@ -220,4 +222,58 @@ function readLine(line: string, number: number): SequenceRecord {
   throw new EventEngineError(
     `Cannot import line ${number}: ${issue?.path.join(".") || "its top"}: ${issue?.message ?? "invalid"}`,
   )
+}
+
+const magic = "PAR1"
+
+async function isParquet(file: string): Promise<boolean> {
+  const handle = await open(file)
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(magic.length), 0, magic.length, 0)
+    return buffer.toString("latin1", 0, bytesRead) === magic
+  } finally {
+    await handle.close()
+  }
+}
+
+/** A file that `umpire analytics export` wrote, of every version, in groups of some thousand. */
+async function* readParquet(file: string): AsyncGenerator<EventRow[]> {
+  const instance = await DuckDBInstance.create(":memory:", {
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+  })
+  const connection = await instance.connect()
+  try {
+    // ClickHouse, which version 0.1 wrote with, does not say of bytes that they are text.
+    const source = `read_parquet('${file.replaceAll("'", "''")}', binary_as_string = true)`
+    const described = await connection.runAndReadAll(`SELECT column_name FROM (DESCRIBE FROM ${source})`)
+    const present = new Set(column.text.readAll(described.getRowObjectsJS()))
+    const missing = columnNames.find((name) => !present.has(name) && !isAdded(name))
+    if (missing) throw new EventEngineError(`Cannot import the file: it has no column ${missing}`)
+    const chosen = columnNames.filter((name) => present.has(name)).map(selected)
+    const result = await connection.stream(`SELECT ${chosen.join(", ")} FROM ${source}`)
+    for await (const rows of result.yieldRowObjectJs()) yield rows.map((row) => eventFrom(row))
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}
+
+const isAdded = (name: keyof EventRow): boolean => addedColumnNames.some((added) => added === name)
+
+function selected(name: keyof EventRow): string {
+  switch (columns[name]) {
+    case "text":
+    case "name":
+      return `coalesce(CAST(${name} AS VARCHAR), '') AS ${name}`
+    case "texts":
+      return `coalesce(CAST(${name} AS VARCHAR[]), []) AS ${name}`
+    case "count":
+    case "instant":
+    case "ticks":
+    case "known count":
+      return `CAST(${name} AS BIGINT) AS ${name}`
+    case "known ms":
+      return `CAST(${name} AS DOUBLE) AS ${name}`
+  }
 }
