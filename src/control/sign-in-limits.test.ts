@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { RateLimiter } from "../base/rate-limiter.ts"
-import { createSignInLimits } from "./sessions.ts"
+import { createSignInLimits } from "./sign-in-limits.ts"
 
 const clock = { nowMs: () => 0, monotonicMs: () => 0 }
 const refused = { code: "rate_limited" }
