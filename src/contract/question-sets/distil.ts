@@ -1,5 +1,8 @@
 /** What a set learns from a larger model: a job that asks it about texts, and what its answers were worth. */
 import { z } from "zod"
+import { UsdText } from "../platform/field-schemas.ts"
+import { ExampleInput } from "./examples.ts"
+import { VersionReference } from "./sets.ts"
 
 const share = z.number().min(0).max(1)
 
@@ -9,8 +12,26 @@ export const distilLimits = {
   textsBytesMax: 8 * 1024 * 1024,
 } as const
 
-const failuresListedMax = 100
-export const distilFailuresListed = failuresListedMax
+export const distilFailuresListed = 100
+
+export const DistilRequest = z
+  .strictObject({
+    version: VersionReference.default("latest"),
+    model: z.string().min(1).max(256).describe("Who answers: any model that decides, but no cascade."),
+    questions: z.array(z.string().max(64)).min(1).max(256).optional().describe("Without it, all."),
+    budget_usd: UsdText.describe(
+      "No text is asked about that could make all of them cost more, what was paid for their answers before included.",
+    ),
+    texts: z
+      .array(ExampleInput)
+      .min(1)
+      .max(distilLimits.textsMax)
+      .optional()
+      .describe(
+        `Without them the newest ${distilLimits.textsMax} kept requests of the set: what the model answered about them, as a shadow or a later stage of a cascade, becomes labels without being asked again.`,
+      ),
+  })
+  .meta({ id: "QuestionSetDistilRequest" })
 
 export const DistilResult = z
   .object({
@@ -22,7 +43,7 @@ export const DistilResult = z
       .array(
         z.object({ row: z.int().describe("From 1, among the texts that were given."), reason: z.string() }),
       )
-      .describe(`Texts that it could not answer; the first ${failuresListedMax}.`),
+      .describe(`Texts that it could not answer; the first ${distilFailuresListed}.`),
     failed_count: z.int(),
     left: z.int().describe("Texts that the budget did not allow."),
     spent_usd: z.string().describe("What the answers to these texts cost, those known before included."),

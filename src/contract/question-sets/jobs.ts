@@ -1,8 +1,8 @@
 /** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
 import { z } from "zod"
 import { AnswerValue } from "../decisions.ts"
-import { IdWith, Datetime, UsdText } from "../platform/field-schemas.ts"
-import { DistilResult, TeacherReport, distilLimits } from "./distil.ts"
+import { IdWith, Datetime } from "../platform/field-schemas.ts"
+import { DistilRequest, DistilResult, TeacherReport, distilLimits } from "./distil.ts"
 import { ExampleInput } from "./examples.ts"
 import { VersionReference, set } from "./sets.ts"
 
@@ -375,24 +375,7 @@ export const jobTable = {
   }),
   distilQuestionSet: set.at("/distil").post({
     summary: `Ask another model about texts and keep its answers, for teaching to learn from; starts a job; ${chargedAs}`,
-    body: z
-      .strictObject({
-        version: VersionReference.default("latest"),
-        model: z.string().min(1).max(256).describe("Who answers: any model that decides, but no cascade."),
-        questions: z.array(z.string().max(64)).min(1).max(256).optional().describe("Without it, all."),
-        budget_usd: UsdText.describe(
-          "No text is asked about that could make all of them cost more, what was paid for their answers before included.",
-        ),
-        texts: z
-          .array(ExampleInput)
-          .min(1)
-          .max(distilLimits.textsMax)
-          .optional()
-          .describe(
-            `Without them the newest ${distilLimits.textsMax} kept requests of the set: what the model answered about them, as a shadow or a later stage of a cascade, becomes labels without being asked again.`,
-          ),
-      })
-      .meta({ id: "QuestionSetDistilRequest" }),
+    body: DistilRequest,
     bodyBytesMax: distilLimits.textsBytesMax,
     output: SetJob,
   }),
