@@ -1,15 +1,18 @@
 /** The composition root: opens the modules in order, joins them, and closes them again in reverse. */
 import { setTimeout as wait } from "node:timers/promises"
 import { noProxies, parseTrustedProxies, originCheck, parseOrigins } from "../base/addresses.ts"
-import type { Catalog } from "../base/catalog.ts"
+import type { Catalog, Model } from "../base/catalog.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { RateLimits } from "../base/rate-limiter.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import type { FleetOperatorTable, OperatorTable } from "../contract/operator.ts"
 import { billingHandlers } from "../control/billing/handlers.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
 import type { Bootstrap, FirstStart } from "../control/first-start.ts"
 import { createIdempotencyStore } from "../control/idempotency.ts"
-import { operatorMembership } from "../control/operator/handlers.ts"
+import { billingOperatorHandlers } from "../control/operator/billing.ts"
+import { operatorMembership, storeOperatorHandlers } from "../control/operator/handlers.ts"
 import { startPeriodic } from "../control/periodic.ts"
 import { platformHandlers } from "../control/platform.ts"
 import { purgeTask, sealTask } from "../control/upkeep.ts"
@@ -26,8 +29,10 @@ import { aboutModels } from "./about-models.ts"
 import { openAccess } from "./access.ts"
 import { openAlerts } from "./alerts.ts"
 import { openApp, type Progress } from "./app.ts"
+import { backupHandlers } from "./backup.ts"
 import { openBatches } from "./batches.ts"
 import { billingOf } from "./billing.ts"
+import { toModel } from "./catalog.ts"
 import { openModels } from "./engines.ts"
 import { openFleet } from "./fleet.ts"
 import { type Core, type Gateway, openGateway } from "./gateway.ts"
@@ -39,7 +44,7 @@ import {
   metricsReader,
   openConfiguredMetricsPort,
 } from "./metrics.ts"
-import { operatorHandlers } from "./operator.ts"
+import { catalogHandlers, remoteHandlers } from "./models.ts"
 import { browserModelFile, consoleDirectory, loadDocs, version } from "./package-files.ts"
 import { platformParts, rateLimitOf, regionsOf } from "./platform.ts"
 import { type Readiness, readinessOf } from "./readiness.ts"
@@ -202,4 +207,38 @@ async function askingHandlers(core: Core, gateway: Gateway): Promise<Asking> {
     isAllowedOrigin: originCheck(parseOrigins(config.server.mcp_origins) ?? [], publicUrl),
   })
   return { ...handlers, ...mcp }
+}
+
+/** What `umpire` commands ask of a server that runs. */
+function operatorHandlers(
+  core: Core,
+  { money, analytics, routing, remoteModels }: Gateway,
+): Omit<Handlers<OperatorTable>, keyof FleetOperatorTable> {
+  const { config, identity } = core
+  const catalog = async () => core.catalog
+  const added = (model: Model): void => {
+    core.catalog.add(model)
+    routing.addModel(model)
+  }
+  return {
+    ...identity.handlers,
+    ...storeOperatorHandlers({
+      ...core,
+      catalog,
+      connector: remoteModels,
+      provider: config.billing.provider,
+      rateLimit: rateLimitOf(config),
+    }),
+    ...billingOperatorHandlers({ ...core, journalState: () => money.journalState() }),
+    ...analytics.operatorHandlers({ ...core, settle: () => money.settle() }),
+    ...backupHandlers({ ...core, events: analytics.events }),
+    ...catalogHandlers({
+      dataDirectory: config.data_dir,
+      catalog,
+      read: toModel,
+      added,
+      describe: (sku) => remoteModels.describe(sku),
+    }),
+    ...remoteHandlers({ ...core, connector: remoteModels }),
+  }
 }
