@@ -5,7 +5,7 @@ import { basename, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { setTimeout as wait } from "node:timers/promises"
-import { ClientError } from "../contract/client.ts"
+import { ClientError, refusalOf } from "../contract/client.ts"
 import { type BatchObject, type BatchPath, batchPaths } from "../contract/openai/batches.ts"
 import type { FileObject } from "../contract/openai/files.ts"
 import { Unreachable, connectServer } from "./api-client.ts"
@@ -112,6 +112,7 @@ async function upload(context: CliContext, server: Server, file: string): Promis
   form.set("purpose", "batch")
   form.set("file", blob, basename(file))
   const response = await request(server, "/v1/files", { method: "POST", body: form })
+  // As the contract has it.
   return (await response.json()) as FileObject
 }
 
@@ -121,10 +122,7 @@ async function request(server: Server, path: string, options: RequestInit = {}):
   const response = await server.fetch(`${server.url}${path}`, { ...options, headers })
   if (response.ok) return response
   // What stands in front of a server may answer for it, and not in JSON.
-  const body: unknown = await response.json().catch(() => null)
-  const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
-  const message = error?.message ?? `The server answered ${response.status}`
-  throw new ClientError(response.status, error?.code ?? null, message, error)
+  throw refusalOf(response, await response.json().catch(() => null))
 }
 
 async function untilEnded(context: CliContext, server: Server, created: BatchObject): Promise<BatchObject> {

@@ -99,6 +99,7 @@ function withJson(
   for (const name of path) {
     const inner = place[name]
     place[name] = typeof inner === "object" && inner !== null ? inner : {}
+    // An object, by the line above.
     place = place[name] as Record<string, unknown>
   }
   Object.assign(place, fields)

@@ -145,13 +145,7 @@ async function askAll(
         ...(part ? { texts: part.map((one) => one.text) } : {}),
       },
     })
-    const job = await finishJob(
-      context,
-      started,
-      async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
-    )
-    // Of the kind that was started.
-    const result = job.result as DistilResult
+    const result = await finishJob(context, { client, params, kind: "distil" }, started)
     spent += ticksOfUsd(result.spent_usd)
     for (const field of ["texts", "labelled", "known", "left"] as const) sum[field] += result[field]
     failed.push(...result.failed.map(({ row, reason }) => ({ row: part?.[row - 1]?.row ?? row, reason })))

@@ -155,8 +155,7 @@ function modulesFolder(): string {
 
 /** A library of another version is refused when a model is loaded. */
 function pinnedVersion(name: string): string {
-  const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-    dependencies: Record<string, string>
-  }
+  const file = new URL("../../package.json", import.meta.url)
+  const manifest: { dependencies: Record<string, string> } = JSON.parse(readFileSync(file, "utf8"))
   return manifest.dependencies[name] ?? ""
 }

@@ -94,7 +94,7 @@ export class LabelState {
 async function readHead(file: FileHandle): Promise<Head | null> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytesMax), 0, headBytesMax, 0)
   const [line = ""] = buffer.toString("utf8", 0, bytesRead).split("\n")
-  return line === "" ? null : (JSON.parse(line) as Head)
+  return line === "" ? null : JSON.parse(line)
 }
 
 /** A machine that lost its power may have written half of the last line. */

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { parse } from "yaml"
+import { objectOf } from "../base/json.ts"
 import type { DecisionQuestion } from "../contract/decisions.ts"
 import { type CliContext, UsageError, listOption, text, texts, valueOption } from "./command.ts"
 import { unreadable } from "./given-files.ts"
@@ -62,11 +63,12 @@ async function readQuestionFile(path: string, shown: string): Promise<DecisionQu
   } catch (error) {
     throw new UsageError(`cannot read the questions in ${shown}: it is not YAML or JSON: ${placeOf(error)}`)
   }
-  const list = Array.isArray(found) ? found : (found as { questions?: unknown } | null)?.questions
+  const list = Array.isArray(found) ? found : objectOf(found)["questions"]
   if (!Array.isArray(list))
     throw new UsageError(
       `cannot read the questions in ${shown}: a list, or a mapping with questions, is needed`,
     )
+  // What it holds is the server's to check.
   return list as DecisionQuestion[]
 }
 

@@ -175,12 +175,12 @@ function queryOf(context: CliContext): ListQuery {
   }
 }
 
-const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const unitsMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 function sinceMs(since: string): number {
-  const match = /^(\d{1,6})([smhd])$/.exec(since)
-  // The pattern lets only these units through.
-  if (match) return Date.now() - Number(match[1]) * unitsMs[match[2] as keyof typeof unitsMs]
+  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(since) ?? []
+  const unitMs = unitsMs[unit]
+  if (unitMs !== undefined) return Date.now() - Number(count) * unitMs
   const atMs = Date.parse(since)
   if (Number.isNaN(atMs))
     throw new UsageError("--since takes 90s, 15m, 2h, 7d or a time such as 2026-01-31T00:00:00Z")

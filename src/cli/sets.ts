@@ -1,4 +1,5 @@
 /** `umpire sets`: question sets as files, taught and checked from the command line or in CI. */
+import assert from "node:assert"
 import { readFile, writeFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
@@ -221,12 +222,8 @@ export async function teachSet(
   body: TeachBody,
 ): Promise<TeachResult> {
   const params = { org_id, set_id: name }
-  const job = await finishJob(
-    context,
-    await client.teachQuestionSet({ params, body }),
-    async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
-  )
-  return job.result as TeachResult
+  const started = await client.teachQuestionSet({ params, body })
+  return await finishJob(context, { client, params, kind: "teach" }, started)
 }
 
 const counts = {
@@ -251,12 +248,8 @@ async function next(context: CliContext, name: string): Promise<number> {
     ...(count === undefined ? {} : { count }),
     ...(texts ? { texts, candidates_max: texts.length } : {}),
   }
-  const job = await finishJob(
-    context,
-    await client.proposeQuestionSetLabels({ params, body }),
-    async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
-  )
-  const { rows, ...result } = job.result as NextResult
+  const started = await client.proposeQuestionSetLabels({ params, body })
+  const { rows, ...result } = await finishJob(context, { client, params, kind: "next" }, started)
   const picked = rows.map((row) => ({
     ...row,
     input: row.row === null ? null : (texts?.[row.row - 1] ?? null),
@@ -320,9 +313,7 @@ function textsIn(path: string, written: string): unknown[] {
       return rows.map(field)
     }
     const lines = written.split("\n").filter((line) => line.trim() !== "")
-    return /\.jsonl$/i.test(path)
-      ? lines.map((line) => field(Object(JSON.parse(line)) as Record<string, unknown>))
-      : lines
+    return /\.jsonl$/i.test(path) ? lines.map((line) => field(Object(JSON.parse(line)))) : lines
   } catch (cause) {
     throw new UsageError(
       `cannot read ${path}: ${cause instanceof Error ? cause.message : "it is not a table"}`,
@@ -338,31 +329,37 @@ async function check(context: CliContext, name: string): Promise<number> {
     version: text(context, "version") ?? "latest",
     ...(against === undefined ? {} : { against }),
   }
-  const job = await finishJob(
-    context,
-    await client.checkQuestionSet({ params, body }),
-    async (job_id) => await client.getQuestionSetJob({ params: { ...params, job_id } }),
-  )
-  const result = job.result as CheckResult
+  const started = await client.checkQuestionSet({ params, body })
+  const result = await finishJob(context, { client, params, kind: "check" }, started)
   show(context, result, () => drawChecked(result))
   return result.failed > 0 ? 1 : 0
 }
 
-/** Waits for the job's end; one that failed or was cancelled is an error. */
-export async function finishJob(
+type ResultOf<Kind extends SetJob["kind"]> = NonNullable<Extract<SetJob, { kind: Kind }>["result"]>
+
+interface JobOf<Kind> {
+  readonly client: Client
+  readonly params: { readonly org_id: string; readonly set_id: string }
+  readonly kind: Kind
+}
+
+/** Waits for the end of a job and answers its result; one that failed or was cancelled is an error. */
+export async function finishJob<Kind extends SetJob["kind"]>(
   context: CliContext,
+  { client, params, kind }: JobOf<Kind>,
   started: SetJob,
-  read: (id: string) => Promise<SetJob>,
-): Promise<SetJob> {
+): Promise<ResultOf<Kind>> {
   let job = started
   while (job.state === "queued" || job.state === "running") {
     await wait(pollIntervalMs)
-    job = await read(job.id)
+    job = await client.getQuestionSetJob({ params: { ...params, job_id: job.id } })
     if (context.stdout.isTTY) context.stderr.write(`\r${Math.round(100 * job.progress)}%`)
   }
   if (context.stdout.isTTY) context.stderr.write("\r")
   if (job.state !== "succeeded") throw new Fault("conflict", job.error ?? `The job was ${job.state}`)
-  return job
+  assert.equal(job.kind, kind)
+  // One that succeeded has the result of its kind.
+  return job.result as ResultOf<Kind>
 }
 
 export function drawTaught({ version, questions, cascade }: TeachResult): string {

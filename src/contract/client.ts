@@ -112,17 +112,17 @@ async function call(
   request.onHeaders?.(response.headers)
   if (response.ok && endpoint.produces) return new Document(new Uint8Array(await response.arrayBuffer()))
   const body = parsed(await response.text(), response.status)
-  if (!response.ok) {
-    const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
-    throw new ClientError(
-      response.status,
-      error?.code ?? null,
-      error?.message ?? `The server answered ${response.status}`,
-      body,
-      retryAfterMsOf(response.headers),
-    )
-  }
+  if (!response.ok) throw refusalOf(response, body)
+  // The server wraps what its endpoint says that it wraps.
   return endpoint.wrap === "data" && endpoint.status !== 204 ? (body as { data: unknown }).data : body
+}
+
+/** What the server says of a request that it refused. */
+export function refusalOf({ status, headers }: Response, body: unknown): ClientError {
+  // Where something else answers for the server, neither field is there.
+  const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
+  const message = error?.message ?? `The server answered ${status}`
+  return new ClientError(status, error?.code ?? null, message, body, retryAfterMsOf(headers))
 }
 
 /** The schema of a body that is not JSON is a text. */

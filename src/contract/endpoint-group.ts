@@ -123,6 +123,7 @@ function groupAt<Params extends z.ZodRawShape>(
     at: (more, forms) =>
       groupAt(`${path}${more}`, shared, {
         ...shape,
+        // As above.
         ...(paramsIn(more, forms) as ParamsIn<typeof more, NonNullable<typeof forms>>),
       }),
     get: on("GET"),

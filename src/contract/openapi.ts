@@ -108,6 +108,7 @@ function roleNeeded({ owner, alsoRoles }: Endpoint["access"]): string {
 }
 
 function parameters(place: "path" | "query", schema: z.ZodType, schemas: Components): Json[] {
+  // Parameters are objects.
   const { properties = {}, required = [] } = schemas.of(schema, "input") as {
     properties?: Record<string, Json>
     required?: string[]
@@ -271,7 +272,7 @@ function mapReferences(schema: Json, rename: (name: string) => string): Json {
     key === "$ref" && typeof value === "string" && value.startsWith(referencePrefix)
       ? referencePrefix + rename(value.slice(referencePrefix.length))
       : value,
-  ) as Json
+  )
 }
 
 function referencesOf(schema: Json): string[] {
@@ -296,14 +297,11 @@ function convert(schema: z.ZodType, io: Direction): Converted {
 
 /** Named schemas are references; the rest stands where it is. */
 function convertNew(schema: z.ZodType, io: Direction): Converted {
-  const made = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }) as Json
-  const {
-    $schema: _,
-    $defs = {},
-    ...body
-  } = JSON.parse(JSON.stringify(made).replaceAll('"#/$defs/', `"${referencePrefix}`)) as Json & {
-    $defs?: Record<string, Json>
-  }
+  const made = JSON.stringify(z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }))
+  const read: Json & { $defs?: Record<string, Json> } = JSON.parse(
+    made.replaceAll('"#/$defs/', `"${referencePrefix}`),
+  )
+  const { $schema: _, $defs = {}, ...body } = read
   const definitions = Object.fromEntries(
     Object.entries($defs).map(([name, definition]) => [name, withoutId(definition)]),
   )

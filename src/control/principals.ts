@@ -116,7 +116,7 @@ function openCaches({ database, organizations, clock }: PrincipalsDeps): Caches 
     organizations,
     resources: new FreshCache(options, async (key) => {
       // As `exist` writes it.
-      const [organizationId, named] = JSON.parse(key) as [string, NamedResource]
+      const [organizationId, named]: [string, NamedResource] = JSON.parse(key)
       return await resourceExists(database, organizationId, named).then(
         (isThere) => isThere || null,
         passUnknown,

@@ -5,9 +5,9 @@ import { join } from "node:path"
 
 const root = join(import.meta.dirname, "..", "..")
 
-const { version: found } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }
-
-export const version: string = found
+export const { version }: { readonly version: string } = JSON.parse(
+  readFileSync(join(root, "package.json"), "utf8"),
+)
 
 export const consoleDirectory = join(root, "console", "dist")
 

@@ -57,6 +57,7 @@ function lockByFile(directory: string): DirectoryLock {
 }
 
 function claim(file: number, path: string): void {
+  // Of this signature, as the declaration beside it says.
   const flock = koffi.load(null).func("int flock(int fd, int operation)") as (
     fd: number,
     operation: number,
@@ -77,7 +78,7 @@ function claim(file: number, path: string): void {
 /** What the owner wrote, for the sentence only; between taking the lock and writing it is empty. */
 function readOwner(path: string): { pid: number | undefined; isOld: boolean } {
   try {
-    const { pid, realm } = JSON.parse(readFileSync(path, "utf8")) as { pid?: number; realm?: string }
+    const { pid, realm }: { pid?: number; realm?: string } = JSON.parse(readFileSync(path, "utf8"))
     return { pid, isOld: realm !== undefined }
   } catch {
     return { pid: undefined, isOld: false }

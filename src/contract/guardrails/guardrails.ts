@@ -70,6 +70,7 @@ export type Guardrail = z.infer<typeof Guardrail>
 export type GuardrailSettings = Pick<Guardrail, keyof typeof settings>
 
 export const guardrailDefaults = {
+  // None, of all that there are.
   recognizers: [] as Recognizer[],
   api_key_id: null,
   model: null,

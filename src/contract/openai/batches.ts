@@ -86,14 +86,14 @@ const BatchList = namedObject("BatchList", listFields(BatchObject))
 /** The sequence of an answered line has the same id as its request, but for what comes first. */
 export const sequenceOfLine = (requestId: string): string => requestId.replace(/^req_/, "seq_")
 
-const secondsOf = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
-const windowSecondsMax = 7 * secondsOf.d
+const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+const windowSecondsMax = 7 * 86_400
 const windowForm = /^([1-9]\d{0,6})([smhd])$/
 
 /** The seconds that a window such as `24h` has; null where it has none, or too many. */
 export function windowSeconds(window: string): number | null {
-  const [, count, unit] = windowForm.exec(window) ?? []
-  const seconds = Number(count) * secondsOf[unit as keyof typeof secondsOf]
+  const [, count, unit = ""] = windowForm.exec(window) ?? []
+  const seconds = Number(count) * (secondsOf[unit] ?? NaN)
   return seconds <= windowSecondsMax ? seconds : null
 }
 

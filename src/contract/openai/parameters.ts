@@ -56,9 +56,11 @@ interface Parameter {
 
 /** Every parameter of a request with what is done with it. */
 export function parametersOf(request: z.ZodObject): Parameter[] {
-  return Object.entries(request.shape).map(([name, schema]) => {
-    const found = treatments.get(schema as z.ZodType)
-    const description = (schema as z.ZodType).meta()?.description
+  return Object.entries(request.shape).map(([name, member]) => {
+    // Every schema is one of zod's own.
+    const schema = member as z.ZodType
+    const found = treatments.get(schema)
+    const description = schema.meta()?.description
     return { name, treatment: found?.treatment ?? "honoured", note: found?.why ?? description ?? "" }
   })
 }

@@ -98,6 +98,7 @@ function failureOf(error: unknown): { status: number | null; error: string; isFi
 
 /** Why a mail was not taken, without what stands in it. */
 export function mailFailure(error: unknown): { status: number | null; name: string; sentence: string } {
+  // nodemailer says both of an error, or leaves them out.
   const { responseCode, code } = error as { responseCode?: unknown; code?: unknown }
   const status = typeof responseCode === "number" ? responseCode : null
   const name = typeof code === "string" ? code : "failure"
@@ -115,7 +116,7 @@ interface AlertEvent {
 
 function mailOf(event: string, publicUrl: string): { readonly subject: string; readonly text: string } {
   // Written when the alert was raised.
-  const { type, created, organization_id, data } = JSON.parse(event) as AlertEvent
+  const { type, created, organization_id, data }: AlertEvent = JSON.parse(event)
   const state = type === "alert.resolved" ? "Resolved" : "Firing"
   const name = data.rule_name ?? ""
   return {

@@ -76,6 +76,7 @@ async function get(url: URL, agent: Agent, signal: AbortSignal): Promise<unknown
   }
   const chunks: Uint8Array[] = []
   let size = 0
+  // Without an encoding, a body gives bytes.
   for await (const chunk of body as AsyncIterable<Uint8Array>) {
     size += chunk.length
     // Leaving the loop destroys the body.

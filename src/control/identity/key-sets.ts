@@ -1,6 +1,7 @@
 /** The public keys of OIDC issuers: given with the provider, or found by discovery and kept for a while. */
 import type { JSONWebKeySet, JWK, JWTVerifyGetKey } from "jose"
 import type { Clock } from "../../base/clock.ts"
+import { objectOf } from "../../base/json.ts"
 import { identityLimits } from "../../contract/identity.ts"
 import type { OidcConfig } from "../../store/identity-providers.ts"
 import { jose } from "./jose.ts"
@@ -93,7 +94,7 @@ function remember(known: Map<string, Known>, cacheKey: string): Known {
 /** OpenID Connect Discovery 1.0, section 4: the document must name the very issuer that was asked. */
 async function discover({ fetch }: Pick<JsonFetcher, "fetch">, issuer: string): Promise<unknown> {
   const document = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`)
-  const { issuer: named, jwks_uri } = (document ?? {}) as { issuer?: unknown; jwks_uri?: unknown }
+  const { issuer: named, jwks_uri } = objectOf(document)
   if (named !== issuer) throw new Refusal("the issuer's discovery document names another issuer")
   if (typeof jwks_uri !== "string") throw new Refusal("the issuer's discovery document names no keys")
   return await fetch(jwks_uri)
@@ -101,7 +102,7 @@ async function discover({ fetch }: Pick<JsonFetcher, "fetch">, issuer: string): 
 
 /** Symmetric and private keys are no public keys: a set that holds one of them is used without it. */
 function keySetOf(jwks: unknown): KeySet {
-  const { keys } = (jwks ?? {}) as { keys?: unknown }
+  const { keys } = objectOf(jwks)
   if (!Array.isArray(keys)) throw new Refusal("the issuer's key set is not one")
   if (keys.length > identityLimits.jwksKeys)
     throw new Refusal(`the issuer's key set has more than ${identityLimits.jwksKeys} keys`)

@@ -1,5 +1,6 @@
 /** What a provider must fulfil to be saved, beyond its shape: addresses, keys, certificates, and expressions that compile. */
 import type { X509Certificate } from "node:crypto"
+import { objectOf } from "../../base/json.ts"
 import { Fault } from "../../contract/errors.ts"
 import { identityLimits } from "../../contract/identity.ts"
 import type { IdentityProvider, OidcConfig, X509Config } from "../../store/identity-providers.ts"
@@ -84,7 +85,7 @@ async function findKeySetFlaws(jwks: unknown): Promise<Flaw[]> {
   if (keys.length > identityLimits.jwksKeys)
     return [{ path, message: `has more than ${identityLimits.jwksKeys} keys` }]
   if (!isStorable(jwks)) return [{ path, message: "holds a character that is not text" }]
-  const kids = keys.map((key: unknown) => (key as { kid?: unknown } | null)?.kid)
+  const kids = keys.map((key: unknown) => objectOf(key)["kid"])
   if (keys.length > 1 && new Set(kids.filter((kid) => typeof kid === "string")).size < keys.length)
     return [{ path, message: "has several keys, which need a kid each, all different" }]
   const found = await Promise.all(keys.map(async (key: unknown) => await findKeyFlaw(key)))

@@ -107,7 +107,7 @@ export async function readArchive(
     if (isFirst) headerOf(file, text)
     else {
       // What writeArchive wrote: the format of the header says so.
-      const part = JSON.parse(text) as BackupPart | BackupEnd
+      const part: BackupPart | BackupEnd = JSON.parse(text)
       if ("end" in part) ({ end } = part)
       else {
         if ("rows" in part) count.rows += part.rows.length
@@ -125,6 +125,7 @@ export async function readArchive(
 }
 
 function headerOf(file: string, text: string): BackupHeader {
+  // Of another version it may lack a field; what is no backup has none.
   const header = parsedJson(text) as Partial<BackupHeader> | undefined
   if (header?.format === undefined || header.migrations === undefined)
     throw new BackupUnusable(`Cannot read ${file}: it is not a backup of Umpire`)
@@ -132,6 +133,7 @@ function headerOf(file: string, text: string): BackupHeader {
     throw new BackupUnusable(
       `Cannot read ${file}: version ${header.version} made it; use that or a later one`,
     )
+  // As writeArchive of this format wrote it.
   return header as BackupHeader
 }
 

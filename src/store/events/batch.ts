@@ -24,8 +24,7 @@ export async function packEvents(rows: readonly EventRow[]): Promise<EventBatch>
 
 export async function unpackEvents(data: Uint8Array): Promise<EventRow[]> {
   const text = (await promisify(gunzip)(data, { maxOutputLength: bytesMax })).toString()
-  // Checked as rows below.
-  return text.split("\n").map((line) => eventFrom(JSON.parse(line) as SqlRow))
+  return text.split("\n").map((line) => eventFrom(JSON.parse(line)))
 }
 
 const defaults: Partial<Record<ColumnType, unknown>> = { text: "", name: "", texts: [] }

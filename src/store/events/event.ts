@@ -189,11 +189,11 @@ export function tagsOf({ tags }: Pick<EventRow, "tags">): Record<string, string>
 
 // Only `eventOf` writes the column.
 export const attemptsOf = ({ attempts }: Pick<EventRow, "attempts">): RecordedAttempt[] =>
-  attempts === "" ? [] : (JSON.parse(attempts) as RecordedAttempt[])
+  attempts === "" ? [] : JSON.parse(attempts)
 
 // Only `eventOf` writes the column.
 export const stagesOf = ({ stages }: Pick<EventRow, "stages">): RecordedStage[] =>
-  stages === "" ? [] : (JSON.parse(stages) as RecordedStage[])
+  stages === "" ? [] : JSON.parse(stages)
 
 /** An unpaired surrogate has no UTF-8 form; every engine gets the same replacement. */
 const wellFormed = (value: string | null | undefined): string => value?.toWellFormed() ?? ""

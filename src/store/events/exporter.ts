@@ -210,7 +210,7 @@ async function readPosition({ positionFile, journal, log }: ExporterSettings): P
   if (text === null) return journalStart
   try {
     // Only `writePosition` writes the file, and it writes it whole.
-    const { gateway_id, segment, offset } = JSON.parse(text) as KeptPosition
+    const { gateway_id, segment, offset }: KeptPosition = JSON.parse(text)
     if (gateway_id === journal.gatewayId) return { segment, offset }
   } catch (error) {
     log.warn({ err: error }, "the exporter's position cannot be read; it begins with the oldest segment")

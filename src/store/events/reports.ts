@@ -27,20 +27,12 @@ export interface Question {
 /** Groups of a breakdown, and names of tools. */
 const rowsMax = 50
 /** Percentiles of more events than this are estimated. */
-const exactRowsMaxDefault = 10_000_000
+const exactRowsMax = 10_000_000
 
-interface ReportLimits {
-  readonly exactRowsMax?: number
-}
-
-export async function overview(
-  engine: EventEngine,
-  question: Question,
-  limits: ReportLimits = {},
-): Promise<OverviewResponse> {
+export async function overview(engine: EventEngine, question: Question): Promise<OverviewResponse> {
   const { startMs, endMs, groupBy, metric } = question
   const grid = gridOf(startMs, endMs, question.buckets)
-  const exact = await isExact(engine, question, limits)
+  const exact = await isExact(engine, question)
   const [sets, breakdown, tools] = await Promise.all([
     engine.query(setsStatement(engine, question, grid, exact)).then((rows) => SetRow.readAll(rows)),
     engine.query(groupsStatement(engine, question, exact, rowsMax)),
@@ -65,11 +57,10 @@ export async function overview(
 export async function timeseries(
   engine: EventEngine,
   question: Question,
-  limits: ReportLimits = {},
 ): Promise<GroupedTimeseriesResponse> {
   const { startMs, endMs, groupBy, metric } = question
   const grid = gridOf(startMs, endMs, question.buckets)
-  const exact = !metric.endsWith("latency") || (await isExact(engine, question, limits))
+  const exact = !metric.endsWith("latency") || (await isExact(engine, question))
   const groups = GroupRow.readAll(
     await engine.query(groupsStatement(engine, question, exact, question.limit)),
   )
@@ -117,11 +108,7 @@ const CellRow = row({
 type CellRow = RowOf<typeof CellRow>
 
 /** The number of rows is known without reading any; only where there are many is the range counted. */
-async function isExact(
-  engine: EventEngine,
-  selection: Selection,
-  { exactRowsMax = exactRowsMaxDefault }: ReportLimits,
-): Promise<boolean> {
+async function isExact(engine: EventEngine, selection: Selection): Promise<boolean> {
   const count = async (condition: (writer: StatementWriter) => string): Promise<number> => {
     const writer = new StatementWriter(engine.dialect)
     const counted = await engine.query(writer.finish(`SELECT count(*) FROM sequences${condition(writer)}`))

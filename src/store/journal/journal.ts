@@ -373,6 +373,7 @@ export function decodeLines<Entry extends JournalEntry = SequenceRecord>(bytes: 
     else if (line.length > 0)
       for (const { at, part } of splitMerged(line)) {
         const record = decodeLine(part)
+        // As above.
         if (record) records.push(record as Entry)
         else damaged.push({ at: start + at, bytes: part })
       }
@@ -398,7 +399,7 @@ function decodeLine(line: Buffer): JournalEntry | null {
   if (line.toString("latin1", 0, checksumLength) !== checksum(json)) return null
   try {
     // The checksum says that encodeLine wrote it.
-    return JSON.parse(json.toString("utf8")) as JournalEntry
+    return JSON.parse(json.toString("utf8"))
   } catch {
     // Written by something else: one line must not keep all others from being read.
     return null

@@ -162,7 +162,7 @@ export async function readQuarantine(directory: string): Promise<Damage[]> {
   return text
     .split("\n")
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as Damage)
+    .map((line): Damage => JSON.parse(line))
 }
 
 const keyOf = ({ kind, segment, offset }: Damage): string => `${kind} ${segment} ${offset}`

@@ -174,7 +174,7 @@ export const encodeVerdict = (value: VerdictValue): string =>
   value === null ? abstained : JSON.stringify(value)
 export const decodeVerdict = (stored: string): VerdictValue =>
   // Written by the function above.
-  stored === abstained ? null : (JSON.parse(stored) as VerdictValue)
+  stored === abstained ? null : JSON.parse(stored)
 
 const ShadowCell = row({
   ...compared,

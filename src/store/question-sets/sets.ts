@@ -283,10 +283,8 @@ export function encodeContent(content: QuestionSetContent): EncodedContent {
   return { text, hash: createHash("sha256").update(text).digest("hex") }
 }
 
-export function decodeContent(text: string): QuestionSetContent {
-  // Written by encodeContent.
-  return JSON.parse(text) as QuestionSetContent
-}
+// Written by encodeContent.
+export const decodeContent = (text: string): QuestionSetContent => JSON.parse(text)
 
 /** Keys in one order, so that equal contents have equal hashes. */
 export function sorted(value: unknown): unknown {
