@@ -5,9 +5,8 @@ import type { GroupedTimeseriesResponse, OverviewResponse, Sequence } from "../.
 import type { EventBatch } from "./batch.ts"
 import { EventEngineError } from "./engine.ts"
 import type { JournalPart, Taken } from "./intake.ts"
-import type { Lookup } from "./lookup.ts"
 import type { Question } from "./reports.ts"
-import type { LogPage, LogQuestion, SequenceFacts } from "./request-log.ts"
+import type { Lookup, LogPage, LogQuestion, SequenceFacts } from "./request-log.ts"
 import type { ChargedSum, Excerpt, Holdings, TagSpend, TagSpendQuestion } from "./upkeep.ts"
 
 export interface Events {
