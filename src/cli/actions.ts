@@ -1,9 +1,10 @@
 /**
  * Commands whose first argument names an action. Most actions are described, not written: which endpoint of the table they
- * call, which arguments and options are its parameters and fields, and how its answer is drawn.
+ * call, which arguments and options are its parameters and fields, and how its answer is drawn. What an option takes is what
+ * the schema of its field takes.
  */
-import type { z } from "zod"
-import { type OperatorClient, type Client } from "../contract/client.ts"
+import { z } from "zod"
+import type { OperatorClient, Client } from "../contract/client.ts"
 import type { Endpoint, OutputOf } from "../contract/endpoint.ts"
 import { type OperatorTable, operatorTable } from "../contract/operator.ts"
 import { type Table, table } from "../contract/table.ts"
@@ -17,8 +18,13 @@ import {
   organizationOption,
   show,
   text,
+  manyOf,
+  numberOf,
+  numbersBetween,
+  oneOf,
+  texts,
+  wholeNumbersFrom,
 } from "./command.ts"
-import { type FieldsOf, readFields } from "./fields.ts"
 import type { Operator } from "./operator.ts"
 import { apiOptions } from "./server-options.ts"
 
@@ -217,4 +223,61 @@ async function callWhole(
       ReturnType<Parameters<typeof everyPage>[0]>
     >
   return first === undefined ? await everyPage(read) : (await read({ limit: first })).data
+}
+
+/** By option: the name of its field where that is another, and what is asked where the field is needed and not given. */
+type FieldsOf<Name extends string> = Readonly<Record<string, Name | FieldGiven<Name>>>
+
+interface FieldGiven<Name extends string> {
+  readonly field: Name
+  readonly ask: string
+}
+
+/** What is not given is left out. */
+export function readFields(
+  context: CliContext,
+  schema: z.ZodType,
+  options: FieldsOf<string>,
+): Record<string, unknown> {
+  const shape: Readonly<Record<string, z.ZodType>> = schema instanceof z.ZodObject ? schema.shape : {}
+  const given = Object.entries(options).flatMap(([option, named]) => {
+    const { field, ask } = typeof named === "string" ? { field: named, ask: null } : named
+    const value = readField(context, option, shape[field] ?? z.string())
+    if (value === undefined && ask !== null) throw new UsageError(ask)
+    return value === undefined ? [] : [[field, value] as const]
+  })
+  return Object.fromEntries(given)
+}
+
+function readField(context: CliContext, option: string, schema: z.core.$ZodType): unknown {
+  const kind = plainSchema(schema)
+  if (kind instanceof z.ZodArray) return readList(context, option, plainSchema(kind.element))
+  if (kind instanceof z.ZodEnum) return oneOf(context, option, wordsOf(kind))
+  if (kind instanceof z.ZodNumber) return numberOf(context, option, numbersOf(kind))
+  if (kind instanceof z.ZodBoolean) return context.values[option] === true || undefined
+  return text(context, option)
+}
+
+function readList(context: CliContext, option: string, element: z.core.$ZodType): string[] | undefined {
+  if (texts(context, option).length === 0) return undefined
+  return element instanceof z.ZodEnum ? manyOf(context, option, wordsOf(element)) : texts(context, option)
+}
+
+const wordsOf = ({ options }: z.ZodEnum): string[] => options.map(String)
+
+const numbersOf = ({ minValue, maxValue, format }: z.ZodNumber) => {
+  const [min, max] = [minValue ?? -Infinity, maxValue ?? Infinity]
+  return format === "safeint" ? wholeNumbersFrom(min, max) : numbersBetween(min, max)
+}
+
+/** Without what makes it optional or gives it a default. */
+function plainSchema(schema: z.core.$ZodType): z.core.$ZodType {
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodPrefault
+  )
+    return plainSchema(schema.unwrap())
+  return schema instanceof z.ZodPipe ? plainSchema(schema.in) : schema
 }

@@ -8,9 +8,8 @@ import {
   recognizers,
 } from "../contract/guardrails/guardrails.ts"
 import { table } from "../contract/table.ts"
-import { type Action, apiCommand, calls } from "./actions.ts"
+import { type Action, apiCommand, calls, readFields } from "./actions.ts"
 import { UsageError, required, show, text, valueOption } from "./command.ts"
-import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
 
 const args = { guardrail_id: "which guardrail? list shows their ids" }

@@ -17,7 +17,7 @@ import {
   valueOption,
   wholeNumbersFrom,
 } from "./command.ts"
-import { readFields } from "./fields.ts"
+import { readFields } from "./actions.ts"
 import { apiOptions } from "./server-options.ts"
 import { drawTable, printable } from "./table.ts"
 

@@ -7,7 +7,7 @@ import {
   type RuleName,
   type VirtualModel,
 } from "../contract/platform/virtual-models.ts"
-import { type Action, operates } from "./actions.ts"
+import { type Action, operates, readFields } from "./actions.ts"
 import {
   type CliContext,
   UsageError,
@@ -18,7 +18,6 @@ import {
   text,
   valueOption,
 } from "./command.ts"
-import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
 
 export const virtualUsage = [
