@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { aboutModels } from "../../../src/main/about-models.ts"
+import { aboutModels } from "../../../src/main/catalog.ts"
 import { measuredNames } from "./measured-names.ts"
 
 test("every figure that the server tells of its models has a name to translate", () => {
