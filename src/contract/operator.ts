@@ -9,7 +9,7 @@ import { identityEndpoints } from "./identity.ts"
 import { CheckState, GivenConnectedModel, Sku, Usd, decidingFields } from "./platform/connected-models.ts"
 import { ModelAccessRequest } from "./platform/models.ts"
 import { SingleSignOnPolicy } from "./platform/sessions.ts"
-import { platformTable } from "./platform/table.ts"
+import { platformTable } from "./table.ts"
 import {
   VirtualModel,
   optionalRules,

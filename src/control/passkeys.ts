@@ -3,7 +3,7 @@ import { newSecret } from "../base/ids.ts"
 import type { Handle, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { passkeysMax } from "../contract/platform/passkeys.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { PlatformTable } from "../contract/table.ts"
 import {
   type Passkey,
   countPasskeys,

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto"
 import type { Handle, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { PlatformTable } from "../contract/table.ts"
 import { recoveryCodesCount } from "../contract/platform/second-factor.ts"
 import { sealText } from "../store/content/cipher.ts"
 import {

@@ -2,7 +2,7 @@
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { OwnSession, SingleSignOnPolicy } from "../contract/platform/sessions.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { PlatformTable } from "../contract/table.ts"
 import { type Organization, lockOrganization } from "../store/organizations.ts"
 import { type Session, listMemberSessions, listSessionsOfUser, revokeSession } from "../store/sessions.ts"
 import { acting, change, notFound } from "./audited-change.ts"

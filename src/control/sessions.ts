@@ -5,7 +5,7 @@ import type { Principal } from "../contract/access.ts"
 import type { Call, Handlers, Handle } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { PlatformTable } from "../contract/table.ts"
 import { column, row, run, runCounted } from "../store/rows.ts"
 import {
   endOneTimeLinks,

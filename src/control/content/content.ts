@@ -2,7 +2,7 @@
 import { DocumentStream, type Handlers, type Handle } from "../../contract/endpoint.ts"
 import type { KeptContent } from "../../contract/content.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
+import type { PlatformTable } from "../../contract/table.ts"
 import {
   type ContentDeletion,
   type ContentRange,

@@ -7,7 +7,7 @@ import {
 } from "../../contract/content.ts"
 import type { CallOf, Handlers, Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
+import type { PlatformTable } from "../../contract/table.ts"
 import { acting, change, type ControlDeps, difference, notFound } from "../audited-change.ts"
 import { checkVersion, etag } from "../to-wire.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"

@@ -2,7 +2,7 @@
 import type { Principal, Membership } from "../../contract/access.ts"
 import type { Handle } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
+import type { PlatformTable } from "../../contract/table.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
 import {
   type QuestionSet,
