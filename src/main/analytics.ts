@@ -17,7 +17,7 @@ import {
   openExporter,
 } from "../store/events/exporter.ts"
 import type { DiskSpace } from "../store/disk-space.ts"
-import type { EventBatch } from "../store/events/batch.ts"
+import type { EventBatch } from "../store/events/event.ts"
 import { SharedLog } from "../store/events/shared-log.ts"
 import type { Database } from "../store/sql.ts"
 

@@ -2,7 +2,7 @@
 import { PeerGone } from "../../base/peer/peer.ts"
 import { childChannel, Supervisor } from "../../base/peer/supervisor.ts"
 import type { GroupedTimeseriesResponse, OverviewResponse, Sequence } from "../../contract/analytics.ts"
-import type { EventBatch } from "./batch.ts"
+import type { EventBatch } from "./event.ts"
 import { EventEngineError } from "./engine.ts"
 import type { JournalPart, Taken } from "./intake.ts"
 import type { Question } from "./reports.ts"

@@ -16,7 +16,7 @@ import {
   listSegments,
   segmentPath,
 } from "../journal/journal.ts"
-import type { EventBatch } from "./batch.ts"
+import type { EventBatch } from "./event.ts"
 import type { Events } from "./events.ts"
 
 export const analyticsConsumer = "analytics"

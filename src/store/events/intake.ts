@@ -12,9 +12,19 @@ import type { SequenceRecord } from "../journal/record.ts"
 import { readJournal } from "../journal/segments.ts"
 import { readLines } from "../lines.ts"
 import { column } from "../rows.ts"
-import { type EventBatch, packEvents, unpackEvents, eventFrom } from "./batch.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
-import { type EventRow, eventOf, resultNames, addedColumnNames, columnNames, columns } from "./event.ts"
+import {
+  type EventBatch,
+  packEvents,
+  unpackEvents,
+  eventFrom,
+  type EventRow,
+  eventOf,
+  resultNames,
+  addedColumnNames,
+  columnNames,
+  columns,
+} from "./event.ts"
 
 /** One insert: enough for a second of a busy gateway, little enough to be held in memory several times over. */
 const batchBytesMax = 4 * 1024 * 1024

@@ -11,8 +11,7 @@ import { silentLog } from "../../base/log.ts"
 import { openPostgres } from "../postgres.ts"
 import { column } from "../rows.ts"
 import type { Database } from "../sql.ts"
-import { packEvents, unpackEvents } from "./batch.ts"
-import { type EventRow, eventOf } from "./event.ts"
+import { packEvents, unpackEvents, type EventRow, eventOf } from "./event.ts"
 import { SharedLog } from "./shared-log.ts"
 
 let fresh: Awaited<ReturnType<typeof freshDatabase>>

@@ -8,7 +8,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Log } from "../../base/log.ts"
 import { column, row, run, runCounted } from "../rows.ts"
 import type { Database } from "../sql.ts"
-import type { EventBatch } from "./batch.ts"
+import type { EventBatch } from "./event.ts"
 import type { Events } from "./events.ts"
 
 interface SharedLogSettings {
