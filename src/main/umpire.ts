@@ -46,8 +46,7 @@ import {
 import { catalogHandlers, remoteHandlers } from "./models.ts"
 import { browserModelFile, consoleDirectory, loadDocs, version } from "./package-files.ts"
 import { platformParts, rateLimitOf, regionsOf } from "./platform.ts"
-import { type Readiness, readinessOf } from "./readiness.ts"
-import { createStatus, serviceHandlers } from "./service.ts"
+import { type Readiness, readinessOf, createStatus, serviceHandlers } from "./service.ts"
 
 interface Umpire {
   readonly url: string

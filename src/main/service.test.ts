@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { ManualClock } from "../../test/manual-clock.ts"
-import { createReadiness } from "./readiness.ts"
+import { createReadiness } from "./service.ts"
 
 const works = async (): Promise<void> => undefined
 
