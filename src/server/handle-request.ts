@@ -20,9 +20,9 @@ import {
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessDeps, type Caller, RateLimited, admit } from "./access.ts"
-import { SlowBody } from "./body-rate.ts"
+import { readBody, SlowBody, streamBody } from "./body.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
-import { parseBody, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
+import { parseBody, parseQuery, takesNoBody } from "./input.ts"
 import { asFault, type Reply, sendDocument, sendEvents, sendFault, sendOutput } from "./reply.ts"
 
 export interface RequestDeps extends AccessDeps {

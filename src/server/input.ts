@@ -1,26 +1,16 @@
-/** Reads an HTTP request, within bounds: the facts of its head, and its parts by the endpoint's schemas. */
+/** Reads an HTTP request: the facts of its head, and its parts by the endpoint's schemas. */
 import type { IncomingMessage } from "node:http"
-import { promisify } from "node:util"
-import { brotliDecompress, gunzip, inflate } from "node:zlib"
 import { z } from "zod"
 import { clientAddress, type TrustedProxies } from "../base/addresses.ts"
-import { errorCode } from "../base/error-code.ts"
 import { checkJson, checkJsonBounds, JsonError } from "../base/json.ts"
 import { keysOf } from "../base/lists.ts"
 import { ownBuffers } from "../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../base/peer/threads.ts"
 import { check, problemsMax } from "../contract/check.ts"
-import {
-  type BodyStream,
-  type Endpoint,
-  refusesUnknownQuery,
-  type RequestFacts,
-} from "../contract/endpoint.ts"
+import { type Endpoint, refusesUnknownQuery, type RequestFacts } from "../contract/endpoint.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 import { type EndpointName, table } from "../contract/table.ts"
-import { BodyPieces } from "./body-pieces.ts"
-import { BodyRate, bodyBytesPerMsMin, bodyWindowMs, SlowBody } from "./body-rate.ts"
-import type { ByteLease } from "./byte-budget.ts"
+import type { BodyReader } from "./body.ts"
 
 export function parseParams(
   endpoint: Endpoint,
@@ -89,186 +79,6 @@ function memoised(test: (schema: z.ZodType) => boolean): (schema: z.ZodType) => 
 function badQuery(name: string, found: string): Fault {
   return new Fault("invalid_query", `Cannot read the query: ${name} ${found}`, {
     details: [{ path: name, message: found }],
-  })
-}
-
-const jsonType = /^application\/json(?:\s*;.*)?$/i
-const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
-
-export interface BodyReader {
-  readonly lease: ByteLease
-  /** Whose large bodies are joined and read one after the other. */
-  readonly owner: string
-  readonly signal: AbortSignal
-}
-
-/**
- * The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the
- * contract orders its errors.
- */
-export async function readBody(
-  endpoint: Endpoint,
-  message: IncomingMessage,
-  reader: BodyReader,
-): Promise<Uint8Array> {
-  const { lease } = reader
-  const { surface, bodyBytesMax } = endpoint
-  const coding = checkContent(endpoint, message)
-  const length = Number(message.headers["content-length"] ?? 0)
-  if (length > bodyBytesMax) throw tooLarge(endpoint)
-  lease.announce(length)
-  const bytes = await collect(message, reader, (size) => {
-    if (size > bodyBytesMax) throw tooLarge(endpoint)
-  })
-  if (coding === null) return bytes
-  const decodedBytesMax = decodedMax(bytes, bodyBytesMax)
-  lease.take(decodedBytesMax)
-  try {
-    const decoded = await decodeContent(coding, bytes, decodedBytesMax)
-    lease.take(decoded.length - decodedBytesMax - bytes.length)
-    return decoded
-  } catch (error) {
-    if (error instanceof ContentTooLarge) throw tooLarge(endpoint)
-    throw wrongEncoding(surface)
-  }
-}
-
-const tooLarge = ({ surface, bodyBytesMax }: Endpoint): Fault =>
-  new Fault(
-    surface === "classification" ? "body_too_large" : "body_over_limit",
-    `Cannot read the request: its body is larger than ${bodyBytesMax} bytes`,
-  )
-
-/** Nothing is read until the handler asks for it, and no faster. A body that is compressed is refused. */
-export function streamBody(endpoint: Endpoint, message: IncomingMessage): BodyStream {
-  if (checkContent(endpoint, message) !== null) throw wrongEncoding(endpoint.surface)
-  const { "content-type": contentType = "", "content-length": length } = message.headers
-  const contentLength = length === undefined ? null : Number(length)
-  if (contentLength !== null && contentLength > endpoint.bodyBytesMax) throw tooLarge(endpoint)
-  return { contentType, contentLength, pieces: readPieces(endpoint, message) }
-}
-
-async function* readPieces(endpoint: Endpoint, message: IncomingMessage): AsyncGenerator<Uint8Array> {
-  // A reader that stops early must still be able to answer, so the message outlives it.
-  const chunks = message.iterator({ destroyOnReturn: false })
-  let leftMs = bodyWindowMs
-  let size = 0
-  try {
-    for (;;) {
-      const startedMs = performance.now()
-      const next = await inTime(chunks.next(), leftMs)
-      // Time that the handler takes is not the client's.
-      leftMs -= performance.now() - startedMs
-      if (next.done) break
-      // A message without an encoding gives buffers.
-      const chunk = next.value as Buffer
-      size += chunk.length
-      leftMs = Math.min(bodyWindowMs, leftMs + chunk.length / bodyBytesPerMsMin)
-      if (size > endpoint.bodyBytesMax) throw tooLarge(endpoint)
-      yield chunk
-    }
-    if (!message.complete) throw brokeOff()
-  } finally {
-    // The rest is drained by another reader. Not awaited: a client that sends nothing would hold it.
-    void chunks.return?.()
-  }
-}
-
-async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new SlowBody()), Math.max(0, ms))
-  try {
-    return await Promise.race([work, late.promise])
-  } catch (error) {
-    throw error instanceof Fault ? error : brokeOff()
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-const brokeOff = (): Fault => new Fault("invalid_request", "Cannot read the request: it broke off")
-
-/** Refuses what is not JSON; returns how it is encoded. */
-function checkContent({ surface, consumes }: Endpoint, { headers }: IncomingMessage): ContentCoding | null {
-  const type = headers["content-type"] ?? ""
-  if (consumes) checkConsumed(consumes, type)
-  else {
-    const isJson = type === "application/json" || jsonType.test(type)
-    const isForm = surface === "oauth" && formType.test(type)
-    if (!isJson && !isForm)
-      throw new Fault(
-        isInference(surface) ? "unsupported_content_type" : "not_json",
-        "Cannot read the request: its content type is not JSON; send application/json",
-      )
-  }
-  const coding = headers["content-encoding"]?.trim().toLowerCase() ?? ""
-  if (coding === "" || coding === "identity") return null
-  if (!isContentCoding(coding)) throw wrongEncoding(surface)
-  return coding
-}
-
-const isInference = (surface: Endpoint["surface"]): boolean =>
-  surface === "classification" || surface === "openai" || surface === "anthropic"
-
-/** The contract has no 415 for classification, and for the Platform API one code of that status. */
-function wrongEncoding(surface: Endpoint["surface"]): Fault {
-  const code =
-    surface === "classification"
-      ? "unsupported_content_type"
-      : isInference(surface)
-        ? "unsupported_encoding"
-        : "not_json"
-  return new Fault(
-    code,
-    "Cannot read the request: its body is not in the Content-Encoding it names, or that is not gzip, deflate or br",
-  )
-}
-
-function checkConsumed(accepted: readonly string[], type: string): void {
-  if (accepted.includes(type.split(";", 1)[0]?.trim().toLowerCase() ?? "")) return
-  const names = accepted.join(" or ")
-  throw new Fault("not_json", `Cannot read the request: its content type is not accepted; send ${names}`)
-}
-
-function collect(
-  message: IncomingMessage,
-  { lease, owner, signal }: BodyReader,
-  checkSize: (size: number) => void,
-): Promise<Uint8Array> {
-  const pieces = new BodyPieces()
-  let size = 0
-  // Of a client that left before this reads, neither an end nor a close would be heard.
-  if (message.destroyed && !message.complete) return Promise.reject(brokeOff())
-  return new Promise((resolve, reject) => {
-    const rate = new BodyRate(() => stop(new SlowBody()))
-    const stop = (fault: unknown): void => {
-      message.off("data", take)
-      rate.end()
-      pieces.clear()
-      reject(fault)
-    }
-    const take = (chunk: Buffer): void => {
-      size += chunk.length
-      rate.add(chunk.length)
-      try {
-        checkSize(size)
-        lease.take(chunk.length)
-        pieces.add(chunk)
-      } catch (error) {
-        stop(error)
-      }
-    }
-    // Mostly the body came with the head.
-    if (!message.complete) rate.begin()
-    message.on("data", take)
-    message.on("end", () => {
-      rate.end()
-      pieces.join(owner, signal).then(resolve, reject)
-    })
-    // Without a listener to errors, one that breaks off is only closed.
-    message.on("close", () => {
-      if (!message.complete) stop(brokeOff())
-    })
   })
 }
 
@@ -426,41 +236,4 @@ function describe(issue: z.core.$ZodIssue): { path: string; message: string }[] 
       .slice(0, problemsMax)
       .map((key) => ({ path: [...issue.path, key].join("."), message: "no such field" }))
   return [{ path: issue.path.join("."), message: issue.message }]
-}
-
-const decoders = {
-  gzip: promisify(gunzip),
-  "x-gzip": promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-} as const
-
-type ContentCoding = keyof typeof decoders
-
-const isContentCoding = (name: string): name is ContentCoding => Object.hasOwn(decoders, name)
-
-/** JSON rarely shrinks to a hundredth. */
-const ratioMax = 256
-/** Below this size the ratio does not matter. */
-const freeBytes = 1024 * 1024
-
-/** The decoded body is larger than it may be. */
-class ContentTooLarge extends Error {}
-
-/** How large the decoded body may be, where `bytesMax` is the limit of its endpoint. */
-const decodedMax = (bytes: Uint8Array, bytesMax: number): number =>
-  Math.min(bytesMax, Math.max(freeBytes, bytes.byteLength * ratioMax))
-
-/** Runs in zlib's threads. Rejects with ContentTooLarge, or with zlib's error for what is not in this coding. */
-async function decodeContent(
-  coding: ContentCoding,
-  bytes: Uint8Array,
-  maxOutputLength: number,
-): Promise<Uint8Array> {
-  try {
-    return await decoders[coding](bytes, { maxOutputLength })
-  } catch (error) {
-    if (errorCode(error) === "ERR_BUFFER_TOO_LARGE") throw new ContentTooLarge()
-    throw error
-  }
 }

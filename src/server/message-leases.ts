@@ -1,7 +1,7 @@
 /** What the messages of one WebSocket hold, leased as their bytes come and not only when they are whole. */
 import type { Fault } from "../contract/errors.ts"
 import type { ByteLease } from "./byte-budget.ts"
-import { BodyRate } from "./body-rate.ts"
+import { BodyRate } from "./body.ts"
 import { asFault } from "./reply.ts"
 
 /** Of the head of a frame (RFC 6455, section 5.2): the least, and what is added. */

@@ -9,7 +9,7 @@ import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import { exchangeToken } from "../contract/identity.ts"
 import { ByteBudget } from "./byte-budget.ts"
-import { readBody } from "./input.ts"
+import { readBody } from "./body.ts"
 import { asFault, oauthError } from "./reply.ts"
 
 /** Whose certificates a connection may show. */

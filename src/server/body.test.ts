@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { afterAll, expect, test } from "vitest"
 import { threads } from "../base/peer/threads.ts"
-import { BodyPieces } from "./body-pieces.ts"
+import { BodyPieces } from "./body.ts"
 
 afterAll(async () => await threads.close())
 
