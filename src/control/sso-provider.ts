@@ -1,6 +1,6 @@
 /** Single sign-on by OpenID Connect: authorization code with PKCE, one provider for the installation. */
 import type * as oidc from "openid-client"
-import { later } from "../base/later.ts"
+import { later } from "../base/memo.ts"
 
 const client = later(async () => await import("openid-client"))
 

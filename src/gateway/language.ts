@@ -2,7 +2,7 @@
  * The language of a text, by its n-grams (decision 23). Of the first 2,000 characters some pieces are read, so that a long text costs
  * what a short one does. What is unsure is unknown: few words, two languages that are as likely, codes.
  */
-import { later } from "../base/later.ts"
+import { later } from "../base/memo.ts"
 import { LanguageTag, unknownLanguage } from "../contract/language.ts"
 
 const english = "en"

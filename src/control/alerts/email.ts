@@ -1,7 +1,7 @@
 /** Alerts by e-mail, through the mail server of the installation. */
 import { createRequire } from "node:module"
 import type * as Nodemailer from "nodemailer"
-import { later } from "../../base/later.ts"
+import { later } from "../../base/memo.ts"
 
 /** Loaded where mails are sent, which few installations do. */
 const nodemailer = later((): typeof Nodemailer => createRequire(import.meta.url)("nodemailer"))

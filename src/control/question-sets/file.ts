@@ -1,7 +1,7 @@
 /** A question set as a YAML file. */
 import { createRequire } from "node:module"
 import type * as Yaml from "yaml"
-import { later } from "../../base/later.ts"
+import { later } from "../../base/memo.ts"
 import { task } from "../../base/peer/threads.ts"
 import { check, problemsMax } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto"
 import type { Agent } from "undici"
 import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/addresses.ts"
-import { later } from "../../base/later.ts"
+import { later } from "../../base/memo.ts"
 import { undici } from "../../base/undici.ts"
 
 /** A receiver that needs longer should answer first and work afterwards. */

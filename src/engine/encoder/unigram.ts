@@ -3,7 +3,7 @@
  * it takes the likeliest. Every step is linear in the length of the text.
  */
 import type { Tokenizer } from "./tokenizer.ts"
-import { Memo } from "./memo.ts"
+import { Memo } from "../../base/memo.ts"
 
 /** Stands for the space before a word. */
 const SPACE = "\u2581"

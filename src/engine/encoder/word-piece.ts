@@ -1,6 +1,6 @@
 /** The tokenizer of encoders for English: uncased WordPiece. */
 import type { Tokenizer } from "./tokenizer.ts"
-import { Memo } from "./memo.ts"
+import { Memo } from "../../base/memo.ts"
 
 /** Longer words are unknown as a whole, as in training. */
 const WORD_CHARACTERS_MAX = 100

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { z } from "zod"
 import { isObject } from "../../base/json.ts"
-import { later } from "../../base/later.ts"
+import { later } from "../../base/memo.ts"
 import { mapConcurrent } from "../../base/lists.ts"
 import { UnreadableRows, readTextRows, rowFormats, textFieldDefault } from "../../base/text-rows.ts"
 import { check, schemasIn } from "../../contract/check.ts"
