@@ -1,7 +1,7 @@
 /** Signing in and out, passwords, one-time links, the cookie and its CSRF check, and the operator's reset. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock } from "./manual-clock.ts"
-import { nextTurn } from "../src/base/next-turn.ts"
+import { nextTurn } from "../src/base/turns.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
 import { hashPassword } from "../src/control/passwords.ts"
 import { createOneTimeLink } from "../src/control/sessions.ts"

@@ -1,7 +1,7 @@
 /** Passwords and their hashes: made and compared one at a time, in turns between the networks that they come from. */
 import { hash, verify } from "@node-rs/argon2"
 import { networkOf } from "../base/addresses.ts"
-import { FairTurns } from "../base/fair-queue.ts"
+import { FairTurns } from "../base/turns.ts"
 import { Fault } from "../contract/errors.ts"
 
 /** Argon2id is the library's default; 19 MiB, two passes and one lane are OWASP's first choice for it. */

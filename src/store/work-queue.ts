@@ -3,7 +3,7 @@
  * and gives back what it has when it stops. The rows stay in the tables of each kind, which says how they are claimed.
  */
 import type { Clock } from "../base/clock.ts"
-import { FairTurns } from "../base/fair-queue.ts"
+import { FairTurns } from "../base/turns.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Change } from "./changes.ts"

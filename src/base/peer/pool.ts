@@ -1,6 +1,6 @@
 /** A few peers for short work of many owners: started when needed, a bounded queue, one call for each owner at most. */
 import { Fault } from "../../contract/errors.ts"
-import { FairTurns } from "../fair-queue.ts"
+import { FairTurns } from "../turns.ts"
 import { type ConnectionSettings, abortable, Connection } from "./connection.ts"
 import type { CallName, Channel, Service } from "./peer.ts"
 

@@ -1,5 +1,5 @@
 /** Writes many rows of a question set in parts: an embedded database runs one transaction at a time, and those of others go between. */
-import { nextTurn } from "../../base/next-turn.ts"
+import { nextTurn } from "../../base/turns.ts"
 import type { CallOf } from "../../contract/endpoint.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
 import type { exampleTable } from "../../contract/question-sets/examples.ts"

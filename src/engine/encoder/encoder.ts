@@ -2,7 +2,7 @@
  * One encoder ready to score: turns texts into tokens, checks that they fit, and hands them to the scheduler, which runs the
  * network. Nothing here is of Node: it runs in a browser too.
  */
-import { nextTurn } from "../../base/next-turn.ts"
+import { nextTurn } from "../../base/turns.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
 import type { EngineCall, EvidenceVector, ModelFacts, Scored, ScoreWork, VectorWork } from "../engine.ts"

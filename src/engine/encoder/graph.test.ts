@@ -1,6 +1,6 @@
 import { type InferenceSession, Tensor } from "onnxruntime-common"
 import { expect, test } from "vitest"
-import { nextTurn } from "../../base/next-turn.ts"
+import { nextTurn } from "../../base/turns.ts"
 import { type GraphRow, createGraph } from "./graph.ts"
 
 const description = {

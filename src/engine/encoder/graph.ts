@@ -9,7 +9,7 @@
  * parts of some layers each: a long run lets short ones pass between its parts.
  */
 import { type InferenceSession, Tensor } from "onnxruntime-common"
-import { nextTurn } from "../../base/next-turn.ts"
+import { nextTurn } from "../../base/turns.ts"
 import type { EncoderDescription } from "./model-file.ts"
 import type { ModelPart } from "./model-parts.ts"
 

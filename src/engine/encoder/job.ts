@@ -1,5 +1,5 @@
 /** What the scheduler knows of one request: its tokens, how far it is, what it does next, and the vectors of its texts. */
-import { type Share, levelOf } from "../../base/fair-queue.ts"
+import { type Share, levelOf } from "../../base/turns.ts"
 import type { Evidence } from "./evidence-cache.ts"
 import type { BranchRow, Past, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 

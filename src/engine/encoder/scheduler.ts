@@ -4,8 +4,7 @@
  * other keeps its share in between, and a long run of another waits a moment for what it asks next.
  */
 import { type Clock, systemClock } from "../../base/clock.ts"
-import { levelOf } from "../../base/fair-queue.ts"
-import { nextTurn } from "../../base/next-turn.ts"
+import { levelOf, nextTurn } from "../../base/turns.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"

@@ -12,7 +12,7 @@ import {
   type Token,
   getLlama,
 } from "node-llama-cpp"
-import { FairTurns } from "../../base/fair-queue.ts"
+import { FairTurns } from "../../base/turns.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ModelFacts } from "../engine.ts"
 import { readGguf, withoutDefaultSystem } from "../gguf.ts"

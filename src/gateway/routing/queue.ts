@@ -4,7 +4,7 @@
  */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
-import { FairTurns } from "../../base/fair-queue.ts"
+import { FairTurns } from "../../base/turns.ts"
 import { Fault } from "../../contract/errors.ts"
 
 export interface QueueOptions {

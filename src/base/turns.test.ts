@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { FairTurns } from "./fair-queue.ts"
+import { FairTurns } from "./turns.ts"
 
 test("owners take turns: the one with the fewest running, then the one whose turn was longest ago", () => {
   const turns = new FairTurns()

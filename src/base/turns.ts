@@ -1,4 +1,4 @@
-/** Turns between owners, such as organizations, so that what one of them sends keeps no other waiting. */
+/** Turns, so that what one sends keeps no other waiting: between owners, such as organizations, and between the work of one thread. */
 
 /** So many owners are remembered by their last turn; one that is forgotten counts as new. */
 const ownersMax = 10_000
@@ -58,3 +58,17 @@ export function levelOf(working: Iterable<Share>): number {
   for (const { servedTokens } of working) least = Math.min(least, servedTokens)
   return Number.isFinite(least) ? least : 0
 }
+
+/** A browser holds timers back; its messages come at once. */
+const { port1, port2 } = typeof setImmediate === "undefined" ? new MessageChannel() : {}
+const waiting: (() => void)[] = []
+port1?.addEventListener("message", () => waiting.shift()?.())
+port1?.start()
+
+/** Lets others of this thread have their turn: messages that wait are read before work goes on. */
+export const nextTurn = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (!port2) return void setImmediate(resolve)
+    waiting.push(resolve)
+    port2.postMessage(null)
+  })
