@@ -1,4 +1,4 @@
-"""The texts that the encoder reads, as the engine words them (src/engine/encoder/branch-text.ts)."""
+"""The texts that the encoder reads, as the engine words them (src/engine/encoder/encoder.ts)."""
 from ..examples import UNLABELLED, Option, Question
 
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import type { Branch } from "../branch.ts"
-import { type BranchTexts, branchTexts } from "./branch-text.ts"
+import { type BranchTexts, branchTexts } from "./encoder.ts"
 
 const question = "Which team?"
 const cases: [Branch, BranchTexts][] = [
