@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { gather } from "./gather.ts"
-import type { GenerationEvent } from "../engine.ts"
+import { gather } from "./engine-service.ts"
+import type { GenerationEvent } from "./engine.ts"
 
 const waitMs = 20
 const text = (words: string): GenerationEvent => ({ kind: "text", text: words, logprobs: null })
