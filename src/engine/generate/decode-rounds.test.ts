@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { DecodeRounds } from "./decode-rounds.ts"
+import { DecodeRounds } from "./local-model.ts"
 
 /** Hands out a value for each that was asked for, when the test says so. */
 class Source implements AsyncIterable<number>, AsyncIterator<number> {
