@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest"
 import { randomModel } from "../../../test/models.ts"
 import { itemsMax } from "../../contract/openai/limits.ts"
 import type { ChatMessage, GenerateWork } from "../engine.ts"
-import { fittingPrompt } from "./fitting-prompt.ts"
+import { fittingPrompt } from "./chat-prompt.ts"
 import { LocalModel } from "./local-model.ts"
 
 let model: LocalModel

@@ -10,7 +10,7 @@ import { Fault } from "../../contract/errors.ts"
 import { itemsMax } from "../../contract/openai/limits.ts"
 import type { GenerateWork, GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "../engine.ts"
 import { callsGrammar, type CompiledTool, compileTools, Constraint, notEnforcedIn } from "./constraint.ts"
-import { fittingPrompt } from "./fitting-prompt.ts"
+import { fittingPrompt } from "./chat-prompt.ts"
 import type { LocalModel, Slot } from "./local-model.ts"
 import { createReader, FirstCallReader, type Reader, type ReadEvent, StopTexts } from "./reading.ts"
 
