@@ -29,8 +29,7 @@ import {
   nodeOf,
   readBy,
 } from "./onnx-nodes.ts"
-import { withFusedNodes } from "./fused-nodes.ts"
-import { withRowAttention } from "./row-attention.ts"
+import { withFusedNodes, withRowAttention } from "./fused-nodes.ts"
 
 /** Field numbers of ONNX's protobuf schema. */
 const MODEL = { graph: 7, metadata: 14 }
