@@ -2,11 +2,11 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterEach, describe, expect, test } from "vitest"
-import { answerHttp, protocolHeader } from "../../base/peer/http.ts"
-import { encodeFrame } from "../../base/peer/http.ts"
-import { Fault } from "../../contract/errors.ts"
-import { predicate } from "../branch.ts"
-import { engineHandlers } from "../engine-service.ts"
+import { answerHttp, protocolHeader } from "../base/peer/http.ts"
+import { encodeFrame } from "../base/peer/http.ts"
+import { Fault } from "../contract/errors.ts"
+import { predicate } from "./branch.ts"
+import { engineHandlers } from "./engine-service.ts"
 import {
   admitAny,
   type EngineCall,
@@ -14,10 +14,9 @@ import {
   type GenerationUsage,
   measure,
   noGenerationUsage,
-} from "../engine.ts"
-import { type WorkerClient, workerClient } from "./client.ts"
-import { healthPath, protocolVersion } from "./client.ts"
-import { plainWork } from "../../../test/plain-work.ts"
+} from "./engine.ts"
+import { healthPath, protocolVersion, type WorkerClient, workerClient } from "./engine-client.ts"
+import { plainWork } from "../../test/plain-work.ts"
 
 const never = new AbortController().signal
 const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })
