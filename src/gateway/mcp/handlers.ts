@@ -1,9 +1,9 @@
 /** Answers /mcp: one JSON-RPC message a request, and nothing is remembered between two of them. */
-import { checkJsonBounds, JsonError } from "../../base/json.ts"
+import { checkJsonBounds, JsonError, objectOf } from "../../base/json.ts"
 import { ownBuffers } from "../../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
-import { Accepted, type Handlers } from "../../contract/endpoint.ts"
+import { Accepted, type Handlers, type RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
   McpMessage,
@@ -15,7 +15,6 @@ import {
   statelessVersion,
 } from "../../contract/mcp.ts"
 import { type McpCaller, type McpDeps, listResources, listTemplates, readResource } from "./resources.ts"
-import { checkStateless, completed, isStateless, serverInfo } from "./stateless.ts"
 import { callTool, listTools } from "./tools.ts"
 
 export function mcpHandlers(deps: McpDeps): Handlers<typeof mcpTable> {
@@ -166,5 +165,64 @@ function initialize(deps: McpDeps, { protocolVersion }: Record<string, unknown>)
     capabilities,
     serverInfo: serverInfo(deps),
     instructions,
+  }
+}
+
+/** Revision 2026-07-28 of the protocol: every request says its version, its client and, in headers, what it asks for. */
+const metaPrefix = "io.modelcontextprotocol/"
+const versionKey = `${metaPrefix}protocolVersion`
+
+const metaOf = ({ params }: McpMessage): Readonly<Record<string, unknown>> => objectOf(params?.["_meta"])
+
+const isStateless = (message: McpMessage, request: RequestFacts): boolean =>
+  request.header(mcpVersionHeader) === statelessVersion || metaOf(message)[versionKey] !== undefined
+
+/** Intermediaries route by the headers: what they say must be what the message says. */
+function checkStateless(message: McpMessage, request: RequestFacts): void {
+  const { id, method, params = {} } = message
+  const meta = metaOf(message)
+  const refuse = (rpcCode: number, why: string, data?: unknown): Fault =>
+    new Fault("invalid_header", `Cannot answer: ${why}`, { details: { id, rpcCode, data } })
+  const version = meta[versionKey]
+  if (version !== undefined && version !== statelessVersion)
+    throw refuse(
+      rpcCodes.unsupportedVersion,
+      "the protocol version of _meta is not one that the server speaks so",
+      {
+        supported: [statelessVersion],
+        requested: typeof version === "string" ? version.slice(0, 64) : null,
+      },
+    )
+  const expected = [
+    [mcpVersionHeader, version],
+    ["mcp-method", method],
+    ...(method === "tools/call" ? [["mcp-name", params["name"]] as const] : []),
+    ...(method === "resources/read" ? [["mcp-name", params["uri"]] as const] : []),
+  ] as const
+  for (const [header, said] of expected)
+    if (decoded(request.header(header)) !== said)
+      throw refuse(rpcCodes.headerMismatch, `the header ${header} does not say what the message says`)
+  const capabilities = meta[`${metaPrefix}clientCapabilities`]
+  if (typeof capabilities !== "object" || capabilities === null)
+    throw refuse(rpcCodes.invalidParams, "_meta does not say the capabilities of the client")
+}
+
+/** Names that are not plain ASCII come in base64 between marks. */
+function decoded(value: string | null): string | null {
+  const encoded = /^=\?base64\?(.*)\?=$/.exec(value ?? "")?.[1]
+  return encoded === undefined ? value : Buffer.from(encoded, "base64").toString()
+}
+
+const serverInfo = ({ version }: McpDeps): object => ({ name: "umpire", title: "Umpire", version })
+
+/** A result that is whole; what can be read again is not to be kept: question sets change, and are of one organization. */
+function completed(deps: McpDeps, { method = "" }: McpMessage, result: unknown): unknown {
+  const isCacheable = method !== "tools/call"
+  return {
+    // Every result is an object.
+    ...(result as object),
+    resultType: "complete",
+    ...(isCacheable ? { ttlMs: 0, cacheScope: "private" } : {}),
+    _meta: { [`${metaPrefix}serverInfo`]: serverInfo(deps) },
   }
 }
