@@ -82,22 +82,11 @@ class MemoryDays {
     this.#deps = deps
   }
 
-  count({ organizationId, cascade, stage, questions, costTicks, ...rest }: CountedStage): void {
-    const { changed = 0, unanswered = 0, isHeld = false } = rest
+  count({ isHeld = false, ...counted }: CountedStage): void {
     const day = dayOf(this.#deps.clock.nowMs())
-    const key = JSON.stringify([organizationId, cascade, day, stage])
-    let entry = this.#entries.get(key)
-    if (!entry) {
-      if (this.#entries.size >= ENTRIES_MAX) return
-      const none = { requests: 0, questions: 0, changed: 0, unanswered: 0, costTicks: 0n, heldTicks: 0n }
-      this.#entries.set(key, (entry = { organizationId, cascade, day, stage, ...none }))
-    }
-    entry.requests++
-    entry.questions += questions
-    entry.changed += changed
-    entry.unanswered += unanswered
-    entry.costTicks += costTicks
-    if (isHeld) entry.heldTicks += costTicks
+    const heldTicks = isHeld ? counted.costTicks : 0n
+    const counts = { changed: 0, unanswered: 0, ...counted, day, requests: 1, heldTicks }
+    if (this.#entries.size < ENTRIES_MAX || this.#entries.has(keyOf(counts))) this.#add(counts)
   }
 
   async hold(cascade: NamedCascade, mostTicks: Ticks, maxTicks: Ticks): Promise<DayHold | null> {
@@ -142,7 +131,7 @@ class MemoryDays {
       if (counts.length > 0) await addCascadeDays(database, counts)
     } catch (error) {
       log.warn({ err: error }, "counts of cascades could not be written; they are kept")
-      for (const one of counts) this.#putBack(one)
+      for (const one of counts) this.#add(one)
       return
     }
     for (const { organizationId, cascade, day, stage, costTicks, heldTicks } of counts) {
@@ -170,8 +159,8 @@ class MemoryDays {
     }
   }
 
-  #putBack(counts: Counts): void {
-    const key = JSON.stringify([counts.organizationId, counts.cascade, counts.day, counts.stage])
+  #add(counts: Counts): void {
+    const key = keyOf(counts)
     const known = this.#entries.get(key)
     if (!known) return void this.#entries.set(key, counts)
     known.requests += counts.requests
@@ -182,3 +171,6 @@ class MemoryDays {
     known.heldTicks += counts.heldTicks
   }
 }
+
+const keyOf = ({ organizationId, cascade, day, stage }: Counts): string =>
+  JSON.stringify([organizationId, cascade, day, stage])

@@ -80,43 +80,18 @@ class MemoryCounter {
     const hour = Math.floor(nowMs / hourMs) * hourMs
     const latencyMs = Math.max(0, nowMs - startedMs)
     const shares = divide(costTicks, verdicts.length)
+    const { setId, number } = version
+    const counted = { setId, version: number, hourMs: hour, rows: 1 }
     for (const [at, verdict] of verdicts.entries()) {
-      const { name: question, isAbstention: abstained } = verdict
+      const { name: question, isAbstention: abstained, confidence } = verdict
+      const bins = noBins()
+      bins[Math.min(confidenceBins - 1, Math.max(0, Math.floor(confidence * confidenceBins)))] = 1
       const answer = abstained ? "" : bounded(String(verdict.value))
-      const entry = this.#entry(version, hour, { question, abstained, answer })
-      if (!entry) continue
-      const bin = Math.min(confidenceBins - 1, Math.max(0, Math.floor(verdict.confidence * confidenceBins)))
-      entry.rows++
-      entry.bins[bin] = (entry.bins[bin] ?? 0) + 1
-      entry.confidence += verdict.confidence
-      entry.latencyMs += latencyMs
-      entry.costTicks += shares[at] ?? 0n
+      const costs = { confidence, latencyMs, costTicks: shares[at] ?? 0n }
+      this.#add({ ...counted, question, abstained, answer, bins, ...costs })
     }
-    const texts = this.#entry(version, hour, {
-      question: languageQuestion,
-      abstained: false,
-      answer: language,
-    })
-    if (texts) texts.rows++
-  }
-
-  #entry(
-    { setId, number }: AskedVersion,
-    hour: number,
-    answered: Pick<Counts, "question" | "abstained" | "answer">,
-  ): Counts | null {
-    const fields = { setId, version: number, hourMs: hour, ...answered }
-    const key = keyOf(fields)
-    const known = this.#entries.get(key)
-    if (known) return known
-    if (this.#entries.size >= entriesMax) {
-      this.dropped++
-      return null
-    }
-    const bins = Array.from<number>({ length: confidenceBins }).fill(0)
-    const made: Counts = { ...fields, rows: 0, bins, confidence: 0, latencyMs: 0, costTicks: 0n }
-    this.#entries.set(key, made)
-    return made
+    const texts = { question: languageQuestion, abstained: false, answer: language, bins: noBins() }
+    this.#add({ ...counted, ...texts, confidence: 0, latencyMs: 0, costTicks: 0n })
   }
 
   async flush(): Promise<void> {
@@ -133,13 +108,13 @@ class MemoryCounter {
         await addAnswerCounts(this.#deps.database, some)
       } catch (error) {
         this.#deps.log.warn({ err: error }, "counts of answers could not be written; they are kept")
-        for (const one of counts.slice(start)) this.#putBack(one)
+        for (const one of counts.slice(start)) this.#add(one)
         return
       }
     }
   }
 
-  #putBack(counts: Counts): void {
+  #add(counts: Counts): void {
     const key = keyOf(counts)
     const known = this.#entries.get(key)
     if (!known) {
@@ -154,6 +129,8 @@ class MemoryCounter {
     known.costTicks += counts.costTicks
   }
 }
+
+const noBins = (): number[] => Array.from<number>({ length: confidenceBins }).fill(0)
 
 type Key = Pick<AnswerCounts, "setId" | "version" | "question" | "hourMs" | "abstained" | "answer">
 
