@@ -12,9 +12,8 @@ import type { Guardrail, Organizations } from "../../store/organization-snapshot
 import { parseSetReference } from "../classification/classification.ts"
 import type { Sequence } from "../meter.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import { type TextScorerDeps, scoreText, textsAtOnce } from "../question-sets/score-texts.ts"
+import { type TextScorerDeps, answerText, textsAtOnce } from "../question-sets/score-texts.ts"
 import type { Sets } from "../question-sets/sets.ts"
-import { answerSet, selectQuestions } from "../question-sets/version.ts"
 import { type Check, guardOutput, sentences, windowsOf } from "./guard-output.ts"
 import { redaction } from "./held-text.ts"
 import { type Span, blank, recognizeAll, replaceSpans } from "./recognizers.ts"
@@ -300,14 +299,6 @@ class GuardedRequest {
     const known = this.#verdicts.get(key)
     if (known !== undefined) return known
     countAsked()
-    const { questions, classification, reading } = selectQuestions(version, {
-      wire: "decisions",
-      model: version.model,
-      evidence: text,
-      questions: [],
-      questionNames: [],
-      branches: [],
-    })
     const { keyLimits } = principal
     const asker = keyLimits
       ? { ...principal, keyLimits: { ...keyLimits, allowedModels: null, tokensPerMinute: null } }
@@ -321,9 +312,7 @@ class GuardedRequest {
       isBatch,
       isWaitedFor: !isBatch,
     } as const
-    const work = { evidence: text, branches: classification.branches, ...(reading ? { reading } : {}) }
-    const scored = await scoreText(this.#deps, caller, model, work, signal)
-    const { verdicts } = answerSet(questions, scored.margins, { text, reading: scored.reading })
+    const verdicts = await answerText(this.#deps, caller, { version, model, text }, signal)
     const isFound = verdicts.some(
       ({ isPredicate, isAbstention, value }) =>
         isPredicate && (isAbstention ? rule.onAbstain === "act" : value === "yes"),

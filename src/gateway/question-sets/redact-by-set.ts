@@ -2,9 +2,8 @@
 import type { Principal } from "../../contract/access.ts"
 import type { RedactedContent } from "../content/set-redactor.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import { type TextScorerDeps, scoreText } from "./score-texts.ts"
+import { type TextScorerDeps, answerText } from "./score-texts.ts"
 import type { Sets } from "./sets.ts"
-import { answerSet, selectQuestions } from "./version.ts"
 
 export interface SetRedactionDeps extends TextScorerDeps {
   readonly models: Pick<ModelResolver, "first">
@@ -55,14 +54,6 @@ async function isRedacted(
 ): Promise<boolean> {
   const [name = "", label = null] = redactWith.split("@")
   const { version } = await deps.sets.find(organizationId, { name, version: label })
-  const { questions, classification, reading } = selectQuestions(version, {
-    wire: "decisions",
-    model: version.model,
-    evidence: sentence,
-    questions: [],
-    questionNames: [],
-    branches: [],
-  })
   const principal: Principal = {
     kind: "key",
     id: apiKeyId ?? "",
@@ -79,10 +70,8 @@ async function isRedacted(
     requestId: seqId,
     isCharged: false,
   } as const
-  const work = { evidence: sentence, branches: classification.branches, ...(reading ? { reading } : {}) }
   const model = await deps.models.first({ organizationId, name: version.model, wanted: "decisions" })
-  const scored = await scoreText(deps, caller, model, work, signal)
-  const { verdicts } = answerSet(questions, scored.margins, { text: sentence, reading: scored.reading })
+  const verdicts = await answerText(deps, caller, { version, model, text: sentence }, signal)
   const asked = verdicts.filter(({ isPredicate }) => isPredicate)
   // A set without such questions says of nothing that it may be stored.
   return asked.length === 0 || asked.some(({ value, isAbstention }) => isAbstention || value === "yes")

@@ -4,6 +4,7 @@ import type { Ticks } from "../../base/money.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { CallSource, RequestFacts } from "../../contract/endpoint.ts"
 import { type ScoreWork, unusableIn } from "../../engine/engine.ts"
+import type { Classification, Verdict } from "../classification/classification.ts"
 import { detectLanguage, languageToRead } from "../language.ts"
 import { scoreStages, type StagedAnswers } from "../decision-stages.ts"
 import { mostOfStages } from "../further-stages.ts"
@@ -13,7 +14,7 @@ import { type MeteredCall, runMetered } from "../metered-call.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import { retryWhileFull } from "../retry-while-full.ts"
 import { type SetAnswer, setReader } from "./policy.ts"
-import { type AskedQuestion, type AskedVersion, selectQuestions } from "./version.ts"
+import { answerSet, type AskedQuestion, type AskedVersion, selectQuestions } from "./version.ts"
 
 export interface TextScorerDeps extends ScoreDeps {
   readonly meter: Meter
@@ -93,6 +94,32 @@ async function recordText<Result extends { readonly usage: Usage }>(
   })
 }
 
+interface TextOfVersion {
+  readonly version: AskedVersion
+  readonly model: Model
+  readonly text: string
+}
+
+/** What all questions of a version say of a text, by one model. */
+export async function answerText(
+  deps: TextScorerDeps,
+  caller: TextCaller,
+  { version, model, text }: TextOfVersion,
+  signal: AbortSignal,
+): Promise<readonly Verdict[]> {
+  const { questions, classification, reading } = selectQuestions(version, aboutText(version, text))
+  const work = { evidence: text, branches: classification.branches, ...(reading ? { reading } : {}) }
+  const scored = await scoreText(deps, caller, model, work, signal)
+  return answerSet(questions, scored.margins, { text, reading: scored.reading }).verdicts
+}
+
+/** A request for some of a version's questions; for all of them where it names none. */
+const aboutText = (
+  { model }: AskedVersion,
+  evidence: string,
+  questionNames: readonly string[] = [],
+): Classification => ({ wire: "decisions", model, evidence, questions: [], questionNames, branches: [] })
+
 export interface AskVersionDeps extends TextScorerDeps {
   readonly models: Pick<ModelResolver, "resolve">
 }
@@ -116,14 +143,10 @@ export async function askVersion(
   { evidence, questionNames, key }: AskedText,
   signal: AbortSignal,
 ): Promise<AnsweredText> {
-  const { questions, classification, reading } = selectQuestions(version, {
-    wire: "decisions",
-    model: version.model,
-    evidence,
-    questions: [],
-    questionNames,
-    branches: [],
-  })
+  const { questions, classification, reading } = selectQuestions(
+    version,
+    aboutText(version, evidence, questionNames),
+  )
   const { organizationId, isCharged, onUnusable } = caller
   const { model: name, taughtOn } = version
   const written = await detectLanguage(evidence)
