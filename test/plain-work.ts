@@ -14,3 +14,7 @@ export const plainWork = (changes: Partial<GenerateWork> = {}): GenerateWork => 
   effort: null,
   ...changes,
 })
+
+/** The same again for the same prompt. */
+export const greedyWork = (changes: Partial<GenerateWork>): GenerateWork =>
+  plainWork({ sampling: { ...openWork.sampling, temperature: 0 }, outputTokensMax: 8, ...changes })

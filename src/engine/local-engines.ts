@@ -3,7 +3,14 @@ import { stat } from "node:fs/promises"
 import { type Model, isEncoderFile } from "../base/catalog.ts"
 import type { EngineReport } from "../contract/fleet-report.ts"
 import type { ModelEngines } from "./engine-service.ts"
-import { type CachedModel, cachedEmbedder, cachedGenerator, cachedScorer } from "./cached-model.ts"
+import {
+  type CachedModel,
+  cachedEmbedder,
+  cachedGenerator,
+  cachedScorer,
+  type Loadable,
+  type ModelSource,
+} from "./cached-model.ts"
 import type { ScoreEngine } from "./engine.ts"
 import type { LocalEngine } from "./generate/local-engine.ts"
 import { ModelCache, type ModelCacheSettings } from "./model-cache.ts"
@@ -35,29 +42,24 @@ export function openLocalEngines(deps: LocalEngineDeps): LocalEngines {
   const encoders = new Map<string, CachedModel<ScoreEngine>>()
   const languageModels = new Map<string, CachedModel<LocalEngine>>()
 
+  const cached = <Engine extends Loadable>(
+    models: Map<string, CachedModel<Engine>>,
+    { sku, file }: Model,
+    source: Pick<ModelSource<Engine>, "purpose" | "load">,
+  ): CachedModel<Engine> =>
+    known(models, sku, () => cache.add({ model: sku, estimate: async () => await estimate(file), ...source }))
   const encoderOf = (model: Model): CachedModel<ScoreEngine> =>
-    known(encoders, model.sku, () =>
-      cache.add({
-        model: model.sku,
-        purpose: "decisions",
-        estimate: async () => await estimate(model),
-        load: async () => await deps.startEncoder(model),
-      }),
-    )
+    cached(encoders, model, { purpose: "decisions", load: async () => await deps.startEncoder(model) })
   const languageModelOf = (model: Model): CachedModel<LocalEngine> =>
-    known(languageModels, model.sku, () =>
-      cache.add({
-        model: model.sku,
-        purpose: "generation",
-        estimate: async () => await estimate(model),
-        load: async () => {
-          const engine = deps.openLanguageModel(model)
-          // The work that then uses it fails with what is wrong with it; its supervisor decides when it is tried again.
-          await engine.load().catch(() => undefined)
-          return engine
-        },
-      }),
-    )
+    cached(languageModels, model, {
+      purpose: "generation",
+      load: async () => {
+        const engine = deps.openLanguageModel(model)
+        // The work that then uses it fails with what is wrong with it; its supervisor decides when it is tried again.
+        await engine.load().catch(() => undefined)
+        return engine
+      },
+    })
   const scorerOf = (model: Model): CachedModel<ScoreEngine> =>
     isEncoderFile(model.file) ? encoderOf(model) : languageModelOf(model)
   const open = new Map<string, ScoreEngine>()
@@ -87,7 +89,7 @@ function known<Value>(values: Map<string, Value>, key: string, make: () => Value
 }
 
 /** A file whose weights lie elsewhere suggests too little; what its process takes is measured once it runs. */
-async function estimate({ file }: Model): Promise<number> {
+async function estimate(file: Model["file"]): Promise<number> {
   const bytes = await stat(file).then(
     ({ size }) => size,
     () => 0,

@@ -162,12 +162,17 @@ test("a connection that says nothing is closed", async () => {
   await new Client(port).closed()
 })
 
-test("200 bodies that drip are refused at the minimum rate and their connections closed", async () => {
+async function serveInFakeTime() {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
   closers.push(() => vi.useRealTimers())
   const access = openAccess()
   const { port } = await serve((_, text) => text, access)
   const authenticate = vi.spyOn(access.gate, "authenticate")
+  return { port, authenticate }
+}
+
+test("200 bodies that drip are refused at the minimum rate and their connections closed", async () => {
+  const { port, authenticate } = await serveInFakeTime()
   const head = post("x".repeat(1000)).slice(0, -999)
   const dripping = Array.from({ length: 200 }, () => new Client(port).send(head))
   // Not by vi.waitFor, which would move the time too.
@@ -179,11 +184,7 @@ test("200 bodies that drip are refused at the minimum rate and their connections
 })
 
 test("a client that still sends when it is refused is not reset: it reads the answer, and what it sends is no request", async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
-  closers.push(() => vi.useRealTimers())
-  const access = openAccess()
-  const { port } = await serve((_, text) => text, access)
-  const authenticate = vi.spyOn(access.gate, "authenticate")
+  const { port, authenticate } = await serveInFakeTime()
   const errors: Error[] = []
   const client = new Client(port, { allowHalfOpen: true }).send(post("x".repeat(1000)).slice(0, -999))
   client.socket.on("error", (error) => errors.push(error))

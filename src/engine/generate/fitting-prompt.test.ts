@@ -1,6 +1,7 @@
 /** Conversations that do not fit, on a tiny model: what is left of them, and what finding it costs. */
 import { beforeAll, expect, test } from "vitest"
 import { randomModel } from "../../../test/models.ts"
+import { greedyWork } from "../../../test/plain-work.ts"
 import { itemsMax } from "../../contract/openai/limits.ts"
 import type { ChatMessage, GenerateWork } from "../engine.ts"
 import { fittingPrompt } from "./chat-prompt.ts"
@@ -24,27 +25,8 @@ beforeAll(async () => {
 })
 
 const said = (content: string): ChatMessage => ({ role: "user", content })
-const asked = (messages: readonly ChatMessage[], truncate: boolean): GenerateWork => ({
-  organizationId: "a",
-  messages: [...messages],
-  tools: [],
-  toolChoice: "auto",
-  parallelToolCalls: true,
-  format: { kind: "text" },
-  sampling: {
-    temperature: 0,
-    topP: null,
-    seed: null,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    logitBias: {},
-  },
-  stop: [],
-  topLogprobs: null,
-  outputTokensMax: 8,
-  truncate,
-  effort: null,
-})
+const asked = (messages: readonly ChatMessage[], truncate: boolean): GenerateWork =>
+  greedyWork({ messages: [...messages], truncate })
 
 function prompted(messages: readonly ChatMessage[], truncate: boolean): { text: string; characters: number } {
   tokenisedCharacters = 0

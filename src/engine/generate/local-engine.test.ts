@@ -7,6 +7,7 @@ import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
 import { defaultModelFile, randomModel } from "../../../test/models.ts"
+import { greedyWork } from "../../../test/plain-work.ts"
 import { LocalEngine } from "./local-engine.ts"
 
 const never = new AbortController().signal
@@ -26,27 +27,7 @@ const long = {
   ),
 }
 
-const chat = {
-  organizationId: "b",
-  messages: [{ role: "user" as const, content: "Say hello." }],
-  tools: [],
-  toolChoice: "auto" as const,
-  parallelToolCalls: true,
-  format: { kind: "text" as const },
-  sampling: {
-    temperature: 0,
-    topP: null,
-    seed: null,
-    frequencyPenalty: 0,
-    presencePenalty: 0,
-    logitBias: {},
-  },
-  stop: [],
-  topLogprobs: null,
-  outputTokensMax: 8,
-  truncate: false,
-  effort: null,
-}
+const chat = greedyWork({ organizationId: "b", messages: [{ role: "user", content: "Say hello." }] })
 
 let deaths: string[]
 let engines: LocalEngine[] = []

@@ -143,15 +143,7 @@ async function runOne(
 
 test("an organization whose jobs do not end keeps no other waiting, and its jobs go back at a stop", async () => {
   const stuck = [await insertTeaching(), await insertTeaching(1, "compare")]
-  const hanging = new Set(stuck.map(({ organizationId }) => organizationId))
-  const begun = new Set<string>()
-  const slow: typeof scorer = {
-    score: async (work, call) => {
-      if (!hanging.has(work.organizationId)) return await scorer.score(work, call)
-      begun.add(work.organizationId)
-      return await never(call.signal)
-    },
-  }
+  const { hanging, begun, slow } = hangingFor(stuck)
   const jobs = await startJobs(partsOf({ scorer: slow }))
   await expect.poll(() => begun, { interval: 10 }).toEqual(hanging)
   for (const kind of ["teach", "compare"] as const) {
@@ -169,15 +161,7 @@ test("an organization whose jobs do not end keeps no other waiting, and its jobs
 test("a short teaching does not wait behind two long ones of other organizations", async () => {
   const long = [await insertTeaching(), await insertTeaching()]
   for (const { setId } of long) await insertMoreExamples(setId)
-  const hanging = new Set(long.map(({ organizationId }) => organizationId))
-  const begun = new Set<string>()
-  const slow: typeof scorer = {
-    score: async (work, call) => {
-      if (!hanging.has(work.organizationId)) return await scorer.score(work, call)
-      begun.add(work.organizationId)
-      return await never(call.signal)
-    },
-  }
+  const { hanging, begun, slow } = hangingFor(long)
   const jobs = await startJobs(partsOf({ scorer: slow }))
   await expect.poll(() => begun, { interval: 10, timeout: 60_000 }).toEqual(hanging)
   const { setId, jobId } = await insertTeaching()
@@ -198,6 +182,20 @@ async function insertMoreExamples(setId: string): Promise<void> {
      FROM (SELECT * FROM question_set_examples WHERE set_id = $1 LIMIT 1) e, generate_series(1, $2) n`,
     [setId, smallSetExamplesMax],
   )
+}
+
+/** A scorer that does not end for these organizations; `begun` are those that it was asked for. */
+function hangingFor(organizations: readonly { readonly organizationId: string }[]) {
+  const hanging = new Set(organizations.map(({ organizationId }) => organizationId))
+  const begun = new Set<string>()
+  const slow: typeof scorer = {
+    score: async (work, call) => {
+      if (!hanging.has(work.organizationId)) return await scorer.score(work, call)
+      begun.add(work.organizationId)
+      return await never(call.signal)
+    },
+  }
+  return { hanging, begun, slow }
 }
 
 async function never(signal: AbortSignal): Promise<never> {
