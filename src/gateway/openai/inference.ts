@@ -30,7 +30,7 @@ import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import { readersOf } from "./media.ts"
 import { isShortOfCredit } from "../reservations.ts"
 import { detectLanguage } from "../language.ts"
-import type { Routed } from "../routing/router.ts"
+import { prefixOf, type Routed } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
 import type { ScoreDeps } from "../score.ts"
 import { firstThatServes, tellStages, type Turn } from "../stages.ts"
@@ -358,22 +358,13 @@ const namedFor = async (
 ): Promise<AskedModel & { readonly wanted: "generation" }> => ({
   name: model,
   wanted: "generation",
-  about: beginning(work),
+  about: prefixOf(work),
   language: call.inLanguage(await detectLanguage(lastOfUser(work))),
 })
 
 /** A conversation is in the language of what was said last. */
 const lastOfUser = ({ messages }: GenerateWork): string =>
   messages.findLast(({ role }) => role === "user")?.content ?? ""
-
-/** How many messages a split is sticky by: the instructions and what the conversation began with. */
-const beginningMessages = 2
-
-const beginning = ({ messages }: GenerateWork): string =>
-  messages
-    .slice(0, beginningMessages)
-    .map(({ role, content }) => `${role}\n${content}`)
-    .join("\n")
 
 /** A named seed gives each of several answers its own, in a repeatable way. */
 function withSeed(work: GenerateWork, index: number): GenerateWork {

@@ -264,12 +264,12 @@ function expectedTokens({ messages, outputTokensMax }: GenerateWork): number {
   return bytes / bytesPerToken + Math.min(outputTokensMax ?? outputTokensExpected, outputTokensExpected)
 }
 
-function prefixOf({ messages }: GenerateWork): string {
-  return messages
+/** What later requests of a conversation have in common with this one. */
+export const prefixOf = ({ messages }: GenerateWork): string =>
+  messages
     .slice(0, namingMessages)
     .map(({ role, content }) => `${role}\n${content}`)
     .join("\n")
-}
 
 interface HealthOptions {
   readonly intervalMs: number
