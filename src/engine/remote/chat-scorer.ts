@@ -13,7 +13,7 @@ import { escapeSpecialTokens } from "../prompt.ts"
 import type { AnswerForm, ChatQuestion, ChatReply, ChatUsage } from "./chat-wires.ts"
 import type { Dialect } from "./dialects.ts"
 import { type HttpClient, type Json, garbage } from "./http-client.ts"
-import { type AskedQuestion, describedOption, marginsOf, questionsOf } from "./questions.ts"
+import { type AskedQuestion, describedOption, marginsOf, probe, questionsOf } from "./questions.ts"
 import type { RemoteModel } from "./remote-generator.ts"
 
 /** How a chat model can be asked, as a probe found it. */
@@ -99,10 +99,8 @@ export async function tryAbility(
   ability: ChatAbility,
   signal: AbortSignal,
 ): Promise<{ readonly refusal: string | null; readonly isCut: boolean }> {
-  const questions = questionsOf([
-    { kind: "predicate", question: "Is the sky blue?", yesMeans: "", noMeans: "" },
-  ])
-  const evidence = { line: line({ text: "The sky is blue today." }), isShared: false }
+  const { text, questions } = probe
+  const evidence = { line: line({ text }), isShared: false }
   const asker = new Asker({ client, dialect, model }, ability, evidence)
   const [request] = asker.requests(questions)
   const tried = await client.tryJson(dialect.chat.path, asker.body(request ?? "", null), signal)

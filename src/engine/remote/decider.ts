@@ -6,7 +6,7 @@ import { type ChatAbility, type ChatDeps, chatScorer, tryAbility } from "./chat-
 import type { Dialect } from "./dialects.ts"
 import { type HttpClient, type Json } from "./http-client.ts"
 import { type NativeWire, nativeScorer } from "./native-scorer.ts"
-import { questionsOf } from "./questions.ts"
+import { probe } from "./questions.ts"
 import { type RemoteScoredModel, tokenScorer } from "./remote-scorer.ts"
 
 export interface Decider extends ScoreEngine {
@@ -111,10 +111,8 @@ async function findNative(
   signal: AbortSignal,
 ): Promise<Found | null> {
   const [only, another] = dialect.native
-  const questions = questionsOf([
-    { kind: "predicate", question: "Is the sky blue?", yesMeans: "", noMeans: "" },
-  ])
-  const bodyOf = (wire: NativeWire): Json => wire.body(model.name, "The sky is blue today.", questions)
+  const { questions } = probe
+  const bodyOf = (wire: NativeWire): Json => wire.body(model.name, probe.text, questions)
   if (only && !another) {
     only.read(objectOf(await client.json(only.path, bodyOf(only), signal)), questions)
     return { method: "native", scorer: nativeScorer(client, model, only) }

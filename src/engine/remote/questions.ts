@@ -1,5 +1,5 @@
 /** The typed questions that branches are of: what a worker is asked that answers questions, not branches. */
-import { type Branch, promptText } from "../branch.ts"
+import { type Branch, predicate, promptText } from "../branch.ts"
 
 export interface AskedOption {
   readonly value: string
@@ -106,3 +106,9 @@ const toMargin = (yes: number): number =>
 
 export const describedOption = ({ value, description }: AskedOption): string =>
   description === "" ? value : value === "" ? description : `${value} - ${description}`
+
+/** Asks whether a worker answers at all; what it answers does not matter. */
+export const probe = {
+  text: "The sky is blue today.",
+  questions: questionsOf([predicate("Is the sky blue?")]),
+} as const

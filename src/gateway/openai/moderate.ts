@@ -7,7 +7,7 @@ import {
   type ModerationRequest,
   moderationCategories,
 } from "../../contract/openai/moderations.ts"
-import type { Branch } from "../../engine/branch.ts"
+import { predicate } from "../../engine/branch.ts"
 import { readPredicate } from "../../scoring/answers.ts"
 import { detectLanguage } from "../language.ts"
 import { type InferenceDeps, inputContent, outputContent, runInference, serve } from "./inference.ts"
@@ -43,12 +43,7 @@ export const moderationQuestions: Readonly<Record<ModerationCategory, Moderation
   "violence/graphic": ask("Does the text describe death, injury or blood in graphic detail?", 0.88),
 }
 
-const branches: readonly Branch[] = moderationCategories.map((category) => ({
-  kind: "predicate",
-  question: moderationQuestions[category].question,
-  yesMeans: "",
-  noMeans: "",
-}))
+const branches = moderationCategories.map((category) => predicate(moderationQuestions[category].question))
 
 /** Clients name OpenAI's models without being told to. */
 const openaiModels = /^(?:omni|text)-moderation(?:-|$)/
