@@ -6,8 +6,7 @@ import { readFileSync } from "node:fs"
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { readEncoder } from "../src/engine/encoder/model-file.ts"
-import { openTokenizer } from "../src/engine/encoder/tokenizer.ts"
-import { textPieces } from "../src/engine/encoder/word-piece.ts"
+import { openTokenizer, textPieces } from "../src/engine/encoder/tokenizer.ts"
 import { onnxField, onnxProperty } from "./onnx-metadata.ts"
 
 interface Fixture {

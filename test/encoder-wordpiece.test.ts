@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { expect, test } from "vitest"
 import { readEncoderFile } from "../src/engine/encoder/read-model-file.ts"
-import { WordPiece, textPieces } from "../src/engine/encoder/word-piece.ts"
+import { WordPiece, textPieces } from "../src/engine/encoder/tokenizer.ts"
 import { decisionModelFile } from "./models.ts"
 
 const { vocabulary } = await readEncoderFile(decisionModelFile)

@@ -10,8 +10,7 @@ import type { Graph, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf } from "./model-file.ts"
 import { type SchedulerOptions, type SchedulerStats, Scheduler } from "./scheduler.ts"
-import { type Tokenizer, openTokenizer } from "./tokenizer.ts"
-import { textPieces } from "./word-piece.ts"
+import { type Tokenizer, openTokenizer, textPieces } from "./tokenizer.ts"
 
 const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
 /**

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { checkHash } from "../encoder/read-model-file.ts"
-import { WordPiece, textPieces } from "../encoder/word-piece.ts"
+import { WordPiece, textPieces } from "../encoder/tokenizer.ts"
 import type { EmbeddingNetwork } from "./embedding-model.ts"
 import type { GenerationOptions } from "./local-model.ts"
 
