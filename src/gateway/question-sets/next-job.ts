@@ -13,12 +13,11 @@ import { type StoredText, openInput } from "../../store/question-sets/examples.t
 import type { Question } from "../classification/classification.ts"
 import type { JobContext } from "./jobs.ts"
 import { type KeptText, keptTexts } from "./kept-texts.ts"
-import { rulesOf, voteRules } from "./rules.ts"
+import { rulesOf, voteRules, optionNames } from "./version.ts"
 import { textsAtOnce } from "./score-texts.ts"
 import { chooseNextInProcess } from "./teach-client.ts"
 import { planOf, readExamples, stagesOf } from "./teach-job.ts"
 import { type LabelledExample, type Plan, type ReadRow, StageReader } from "./teach-readings.ts"
-import { optionNames } from "./version.ts"
 
 export interface NextInput {
   readonly version: number

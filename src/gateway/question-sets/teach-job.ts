@@ -38,7 +38,7 @@ import {
 import type { Question } from "../classification/classification.ts"
 import { UNCALIBRATED } from "../score.ts"
 import type { JobContext } from "./jobs.ts"
-import { metBy, rulesOf } from "./rules.ts"
+import { metBy, rulesOf, optionNames, toQuestion } from "./version.ts"
 import { type FittedStages, type Found, fitCascade } from "./teach-cascade.ts"
 import { teachInProcess } from "./teach-client.ts"
 import {
@@ -49,7 +49,6 @@ import {
   readTexts,
 } from "./teach-readings.ts"
 import { TeacherTally, teacherReport } from "./teacher-report.ts"
-import { optionNames, toQuestion } from "./version.ts"
 
 export interface TeachInput {
   readonly version: number

@@ -1,13 +1,18 @@
 /** A version of a question set, ready to be asked: its questions, and what is made of their margins. */
-import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
-import { ruleEvidenceLater } from "../../base/evidence-rules.ts"
+import { compileRule, type RuleEvidence, ruleEvidenceLater } from "../../base/evidence-rules.ts"
 import { Fault } from "../../contract/errors.ts"
+import {
+  type QuestionSetContent,
+  ruleAnswer,
+  type SetQuestion,
+} from "../../contract/question-sets/content.ts"
 import type { EvidenceReading, ScoreWork } from "../../engine/engine.ts"
 import { type Calibration, calibrateMargins } from "../../scoring/calibration.ts"
 import { type Taught, loadArtefact } from "../../scoring/teach/apply.ts"
 import type { TaughtArtefact, TaughtCascade } from "../../scoring/teach/artefact.ts"
 import { featuresLater } from "../../scoring/teach/features.ts"
 import { taughtVector } from "../../scoring/teach/question.ts"
+import { addVotes, type VotingRule, votesOf } from "../../scoring/teach/rules.ts"
 import {
   type AbstentionRule,
   branchCount,
@@ -17,7 +22,6 @@ import {
   type Verdict,
   verdictOf,
 } from "../classification/classification.ts"
-import { type AskedRule, rulesOf, voteRules } from "./rules.ts"
 
 export interface AskedQuestion extends AbstentionRule {
   readonly question: Question
@@ -233,3 +237,42 @@ function usable({ taught }: AskedQuestion, reading: EvidenceReading | null): Loa
 
 const calibrateOwn = (margins: Float64Array, calibration: Calibration | null): Float64Array =>
   calibration ? calibrateMargins(margins, calibration) : margins
+
+/** A rule of a question, ready to be asked of evidence. */
+interface AskedRule extends VotingRule {
+  isMet(evidence: RuleEvidence): boolean
+}
+
+export function rulesOf(question: SetQuestion, count: number): AskedRule[] {
+  return (question.rules ?? []).map((rule) => {
+    const answer = ruleAnswer(question, rule)
+    const isFor = (option: number): boolean =>
+      option === answer ||
+      (rule.compare === "at_least" && option > answer) ||
+      (rule.compare === "at_most" && option < answer)
+    return {
+      speaksFor: Array.from({ length: count }, (_, option) => isFor(option)),
+      weight: rule.weight,
+      isMet: compileRule(rule.when),
+    }
+  })
+}
+
+/** Which of the rules a text meets. */
+export function metBy(rules: readonly AskedRule[], text: string): boolean[] {
+  const evidence = ruleEvidenceLater(text)
+  return rules.map((rule) => rule.isMet(evidence()))
+}
+
+/** Margins with what the rules say of the evidence. */
+export function voteRules(
+  { type }: Pick<Question, "type">,
+  rules: readonly AskedRule[],
+  margins: Float64Array,
+  { evidence, weights }: { evidence: () => RuleEvidence; weights: readonly number[] | null },
+): Float64Array {
+  if (rules.length === 0) return margins
+  const met = rules.map((rule) => rule.isMet(evidence()))
+  if (!met.includes(true)) return margins
+  return addVotes(type, margins, votesOf(rules, weights ?? rules.map(({ weight }) => weight), met))
+}
