@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join, parse } from "node:path"
-import { isPackagedModel } from "./packaged-models.ts"
+import { isPackagedModel } from "./catalog.ts"
 
 const directory = join(import.meta.dirname, "..", "..", "model")
 

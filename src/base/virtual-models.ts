@@ -9,8 +9,7 @@ import {
   virtualModelLimits,
 } from "../contract/platform/virtual-models.ts"
 import { type LanguageTag, unknownLanguage } from "../contract/language.ts"
-import { type Model, isEncoderFile } from "./catalog.ts"
-import { installAdvice } from "./packaged-models.ts"
+import { type Model, isEncoderFile, installAdvice } from "./catalog.ts"
 
 export interface VirtualModel {
   readonly name: string

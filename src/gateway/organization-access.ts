@@ -3,8 +3,7 @@
  * routing policy.
  */
 import { nonEmpty } from "../base/lists.ts"
-import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
-import { installAdvice } from "../base/packaged-models.ts"
+import { type Catalog, type Model, isEncoderFile, installAdvice } from "../base/catalog.ts"
 import {
   type Choosing,
   choosingNothing,

@@ -1,7 +1,7 @@
 /** The thread behind the library in Node. The network's own thread starts first, and this one loads what reads requests meanwhile. */
 import { existsSync } from "node:fs"
 import { includedModelFile } from "../base/included-models.ts"
-import { installAdvice } from "../base/packaged-models.ts"
+import { installAdvice } from "../base/catalog.ts"
 import { servePeer } from "../base/peer/serve.ts"
 import { Fault } from "../contract/errors.ts"
 import { startGraphThread } from "../engine/encoder/threaded-graph.ts"

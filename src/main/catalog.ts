@@ -1,13 +1,20 @@
 /** The catalog: of the shipped models, the configuration and what the model files say about themselves; and what is told of the shipped ones. */
 import { existsSync } from "node:fs"
 import { basename } from "node:path"
-import { type Catalog, type Model, type Prices, createCatalog, isEncoderFile } from "../base/catalog.ts"
+import {
+  type Catalog,
+  type Model,
+  type Prices,
+  createCatalog,
+  installAdvice,
+  isEncoderFile,
+  isPackagedModel,
+} from "../base/catalog.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import type { Config } from "../base/config-schema.ts"
 import { ConfigError } from "../base/config.ts"
 import { includedModelFile } from "../base/included-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
-import { installAdvice, isPackagedModel } from "../base/packaged-models.ts"
 import { type VirtualModel, VirtualModelError, checkVirtual } from "../base/virtual-models.ts"
 import type { ModelAbout } from "../contract/platform/models.ts"
 import { ruleNames, ruleOf, virtualNameForm } from "../contract/platform/virtual-models.ts"

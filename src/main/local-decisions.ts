@@ -2,7 +2,7 @@
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import { dollarsOf } from "../base/money.ts"
-import { installAdvice } from "../base/packaged-models.ts"
+import { installAdvice } from "../base/catalog.ts"
 import type { CliContext } from "../cli/command.ts"
 import type { LocalDecisions } from "../cli/label-asker.ts"
 import type { DecisionsRequest } from "../contract/decisions.ts"
