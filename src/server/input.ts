@@ -107,7 +107,7 @@ export class MessageFacts implements RequestFacts {
   constructor(message: IncomingMessage, { id, trustedProxies, startedMs, signal }: FactsDeps) {
     const { headers, socket } = message
     // Node joins repeated headers of this name with commas.
-    const forwarded = headers["x-forwarded-for"] as string | undefined
+    const forwarded = headerOf(message, "x-forwarded-for") ?? undefined
     this.id = id
     this.ip = clientAddress(socket.remoteAddress ?? "", forwarded, trustedProxies)
     this.userAgent = headers["user-agent"] ?? null

@@ -1,4 +1,5 @@
 /** Decisions at a worker: every branch a prompt of its own with the evidence first, answered by one token's log-probabilities. */
+import { objectOf } from "../../base/json.ts"
 import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import type { EngineCall, Scored, ScoreEngine, ScoreWork } from "../engine.ts"
@@ -98,7 +99,7 @@ async function frameOf(
       "decisions_unsupported",
       "Cannot decide with this model: its chat template is not known; name the model's file in its catalog entry",
     )
-  const answer = (await client.json(template.path, template.body(MARKER), signal)) as Record<string, unknown>
+  const answer = objectOf(await client.json(template.path, template.body(MARKER), signal))
   const text = answer[template.field]
   const frame = typeof text === "string" ? splitAtMarker(text) : null
   if (!frame) throw garbage("its chat template cannot be split")
@@ -110,7 +111,7 @@ async function tokens(
   call: TokenizeCall,
   { model, text, signal }: { readonly model: string; readonly text: string; readonly signal: AbortSignal },
 ): Promise<number[]> {
-  const answer = (await client.json(call.path, call.body(text, model), signal)) as Record<string, unknown>
+  const answer = objectOf(await client.json(call.path, call.body(text, model), signal))
   const found = answer[call.field]
   if (!Array.isArray(found) || !found.every((id) => Number.isInteger(id)))
     throw garbage("it has no list of tokens")

@@ -1,4 +1,5 @@
 /** Everything a worker at another address can do for a model, by its dialect. */
+import { objectOf } from "../../base/json.ts"
 import { type EmbedEngine, type GenerateEngine, normalised } from "../engine.ts"
 import { type Decider, remoteDecider } from "./decider.ts"
 import { type DialectName, dialects } from "./dialects.ts"
@@ -61,7 +62,7 @@ function remoteEmbedder(client: HttpClient, model: RemoteModel): EmbedEngine {
 }
 
 function read(answer: unknown, expected: number): { vectors: Float32Array[]; inputTokens: number } {
-  const { data, usage } = (answer ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
+  const { data, usage } = objectOf(answer)
   if (!Array.isArray(data) || data.length !== expected) throw garbage("it has not one vector per input")
   const rows: { index?: unknown; embedding?: unknown }[] = data
   const vectors = rows
@@ -71,7 +72,7 @@ function read(answer: unknown, expected: number): { vectors: Float32Array[]; inp
         throw garbage("a vector is not a list of numbers")
       return normalised(embedding)
     })
-  const inputTokens = usage?.prompt_tokens
+  const { prompt_tokens: inputTokens } = objectOf(usage)
   if (typeof inputTokens !== "number") throw garbage("it does not say how many tokens it read")
   return { vectors, inputTokens }
 }

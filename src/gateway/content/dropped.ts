@@ -17,11 +17,16 @@ export const dropReasons = [
 ] as const
 export type DropReason = (typeof dropReasons)[number]
 
+interface Dropped {
+  readonly count: number
+  readonly lastMs: number
+}
+
 export class DroppedCounts {
   readonly #clock: Clock
   readonly #totals = new Map<DropReason, number>()
   /** By organization and reason: what the store does not have yet. */
-  readonly #pending = new Map<string, Map<DropReason, { count: number; lastMs: number }>>()
+  readonly #pending = new Map<string, Map<DropReason, Dropped>>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -29,9 +34,7 @@ export class DroppedCounts {
 
   add(organizationId: string, reason: DropReason): void {
     this.#totals.set(reason, (this.#totals.get(reason) ?? 0) + 1)
-    const own = this.#pending.get(organizationId) ?? new Map<DropReason, { count: number; lastMs: number }>()
-    this.#pending.set(organizationId, own)
-    own.set(reason, { count: (own.get(reason)?.count ?? 0) + 1, lastMs: this.#clock.nowMs() })
+    this.#count(organizationId, reason, { count: 1, lastMs: this.#clock.nowMs() })
   }
 
   /** Since the start. */
@@ -49,7 +52,7 @@ export class DroppedCounts {
 
   /** What cannot be written now stays for the next time. */
   async flush(database: Database): Promise<void> {
-    for (const organizationId of this.#pending.keys()) {
+    for (const [organizationId, dropped] of this.#pending) {
       const counts = this.pending(organizationId)
       this.#pending.delete(organizationId)
       try {
@@ -57,22 +60,16 @@ export class DroppedCounts {
           for (const count of counts) await addDropped(sql, organizationId, count)
         })
       } catch (error) {
-        this.#restore(organizationId, counts)
+        for (const [reason, one] of dropped) this.#count(organizationId, reason, one)
         throw error
       }
     }
   }
 
-  #restore(organizationId: string, counts: readonly DroppedContent[]): void {
-    const own = this.#pending.get(organizationId) ?? new Map<DropReason, { count: number; lastMs: number }>()
+  #count(organizationId: string, reason: DropReason, { count, lastMs }: Dropped): void {
+    const own = this.#pending.get(organizationId) ?? new Map<DropReason, Dropped>()
     this.#pending.set(organizationId, own)
-    for (const { reason, count, lastAt } of counts) {
-      // Made by `pending` above.
-      const known = own.get(reason as DropReason)
-      own.set(reason as DropReason, {
-        count: (known?.count ?? 0) + count,
-        lastMs: Math.max(known?.lastMs ?? 0, lastAt.getTime()),
-      })
-    }
+    const known = own.get(reason)
+    own.set(reason, { count: (known?.count ?? 0) + count, lastMs: Math.max(known?.lastMs ?? 0, lastMs) })
   }
 }

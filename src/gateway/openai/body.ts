@@ -1,6 +1,6 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
-import { checkJsonBounds, JsonError, standardBounds } from "../../base/json.ts"
+import { checkJsonBounds, JsonError, standardBounds, objectOf } from "../../base/json.ts"
 import { ownBuffers } from "../../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
@@ -133,12 +133,12 @@ function parseJson(bytes: Uint8Array): unknown {
 }
 
 function modelOf(value: unknown): string | null {
-  const { model } = (typeof value === "object" && value !== null ? value : {}) as { model?: unknown }
+  const { model } = objectOf(value)
   return typeof model === "string" ? model : null
 }
 
 function checkMessageType(message: unknown): void {
-  const { type } = (typeof message === "object" && message !== null ? message : {}) as { type?: unknown }
+  const { type } = objectOf(message)
   if (type !== "response.create")
     throw new Fault(
       "invalid_request",
