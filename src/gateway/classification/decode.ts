@@ -1,4 +1,4 @@
-/** Decodes bodies of both classification endpoints: small ones at once, and large ones in a thread. */
+/** Decodes bodies of both classification endpoints: small ones at once, and large ones in a thread; the wires are read in browsers too. */
 import { ownBuffers } from "../../base/own-buffer.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { type Classification, type Wire, composeClassification } from "./classification.ts"
