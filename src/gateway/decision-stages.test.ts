@@ -1,5 +1,6 @@
 import { once } from "node:events"
 import { expect, test } from "vitest"
+import { cascadeRule } from "../../test/cascade-rule.ts"
 import { inferenceCall, routedTo, testModel } from "../../test/in-memory-gateway.ts"
 import type { Model } from "../base/catalog.ts"
 import { ManualClock } from "../../test/manual-clock.ts"
@@ -24,14 +25,6 @@ import { type ScoreDeps, tokensMost } from "./score.ts"
 const model = (sku: string, inputTokenTicks: bigint): Model =>
   testModel({ sku, prices: { ...testModel().prices, inputTokenTicks } })
 
-const cascade: CascadeRule = {
-  models: ["first", "next"],
-  thresholds: { predicate: 1, choice: 1, score: 1 },
-  on_failure: "answer",
-  cost_max_usd: null,
-  cost_max_day_usd: null,
-  latency_max_ms: null,
-}
 const question: Question = { type: "predicate", name: "late", instructions: "Is it late?" } as Question
 const work = { evidence: "The parcel came late.", branches: [predicate("Is it late?")] }
 const inputTokens = 10
@@ -45,7 +38,7 @@ async function run<Answer extends PlainAnswer>(
   {
     failing,
     creditTicks,
-    rule = cascade,
+    rule = cascadeRule,
     hanging = [],
     isCharged = true,
     dayTicks = 1_000_000n,
@@ -162,7 +155,7 @@ test("a stage that is cut when the time is up is free, and the answers before it
     failing: [],
     hanging: ["next"],
     creditTicks: 1_000_000n,
-    rule: { ...cascade, latency_max_ms: 20, on_failure: "error" },
+    rule: { ...cascadeRule, latency_max_ms: 20, on_failure: "error" },
   })
   expect(costs).toEqual(["first success 10", "next budget_spent 0"])
   expect(warnings).toEqual(["next;code=budget_spent;questions=1"])
@@ -170,7 +163,7 @@ test("a stage that is cut when the time is up is free, and the answers before it
 })
 
 test("what is sent on is counted with what it changed, and a day whose budget is spent leaves the answers as they are", async () => {
-  const rule = { ...cascade, cost_max_day_usd: "1" }
+  const rule = { ...cascadeRule, cost_max_day_usd: "1" }
   const given = { failing: ["away"], creditTicks: 1_000_000n, rule }
   const agreeing = await run([[model("first", 1n)], [model("next", 1n)]], reader, given)
   expect(agreeing.counted).toEqual(["0: 1 asked, 0 changed, 0 left, 10", "1: 1 asked, 0 changed, 0 left, 10"])
@@ -186,7 +179,7 @@ test("what is sent on is counted with what it changed, and a day whose budget is
 })
 
 test("an answer that cannot be used counts with its stage and in its day, whichever model answers instead, and is not charged", async () => {
-  const rule = { ...cascade, cost_max_day_usd: "1" }
+  const rule = { ...cascadeRule, cost_max_day_usd: "1" }
   const given = { failing: ["away"], creditTicks: 1_000_000n, rule }
   const [first, unusable, away] = [model("first", 1n), model("unusable", 3n), model("away", 1n)]
   const replaced = await run(
@@ -212,7 +205,7 @@ test("an answer that cannot be used counts with its stage and in its day, whiche
 test("answers that cannot be used count in what the request may cost", async () => {
   const stages = [[model("unusable", 1n), model("first", 1n)], [model("next", 1n)]] as const
   const resultsAt = async (ticks: bigint): Promise<string | undefined> => {
-    const rule = { ...cascade, cost_max_usd: usdText(ticks) }
+    const rule = { ...cascadeRule, cost_max_usd: usdText(ticks) }
     const { costs } = await run(stages, reader, { failing: [], creditTicks: 0n, rule, isCharged: false })
     return costs?.at(-1)
   }
@@ -223,7 +216,7 @@ test("answers that cannot be used count in what the request may cost", async () 
 test("what is not charged asks a further model only up to the most that the request may cost", async () => {
   const stages = [[model("first", 1n)], [model("next", 1n)]] as const
   const resultsAt = async (ticks: bigint): Promise<(string | undefined)[]> => {
-    const rule = { ...cascade, cost_max_usd: usdText(ticks) }
+    const rule = { ...cascadeRule, cost_max_usd: usdText(ticks) }
     const { costs } = await run(stages, reader, { failing: [], creditTicks: 0n, rule, isCharged: false })
     return costs ?? []
   }
@@ -276,7 +269,7 @@ test("what was fitted to the stages decides what is sent on and how answers are 
         stage,
       })[0]
     const first = read(0, 2)
-    const isSent = first !== undefined && own.isDoubtful(first, 0, cascade)
+    const isSent = first !== undefined && own.isDoubtful(first, 0, cascadeRule)
     return [isSent, read(1, -8)?.margins[0]]
   }
   // 0.88 of the first stage; 2 - 8 / 2.

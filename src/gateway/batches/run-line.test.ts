@@ -1,5 +1,6 @@
 import { expect, test } from "vitest"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
+import { everyBatchPath } from "../../../test/every-batch-path.ts"
 import { keyPrincipal, membership } from "../../../test/in-memory-gateway.ts"
 import { type LineDeps, type LineRequest, type LineResult, runLine } from "./run-line.ts"
 
@@ -15,14 +16,7 @@ async function run(code: FaultCode, failures: number): Promise<LineResult | null
   } as const
   const deps: LineDeps = {
     callerNow: async (caller) => caller,
-    endpoints: {
-      "/v1/decisions": endpoint,
-      "/v1/systemone": endpoint,
-      "/v1/chat/completions": endpoint,
-      "/v1/responses": endpoint,
-      "/v1/embeddings": endpoint,
-      "/v1/messages": endpoint,
-    },
+    endpoints: everyBatchPath(endpoint),
     errorBody: (_, fault) => ({ code: fault.code }),
     timeoutMs: 60_000,
     liveTraffic: { enterLine: async () => () => undefined },

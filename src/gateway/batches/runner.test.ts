@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest"
+import { everyBatchPath } from "../../../test/every-batch-path.ts"
 import { openTestDatabase } from "../../../test/database.ts"
 import { givenOrganization, nextId } from "../../../test/store/conformance-fixtures.ts"
 import { systemClock } from "../../base/clock.ts"
@@ -61,14 +62,7 @@ async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerDep
     linesMax: 1_000,
     concurrency: 4,
     fileExpiryMs: hourMs,
-    endpoints: {
-      "/v1/decisions": endpoint,
-      "/v1/systemone": endpoint,
-      "/v1/chat/completions": endpoint,
-      "/v1/responses": endpoint,
-      "/v1/embeddings": endpoint,
-      "/v1/messages": endpoint,
-    },
+    endpoints: everyBatchPath(endpoint),
     ...changes,
   })
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest"
+import { cascadeRule } from "../../../test/cascade-rule.ts"
 import { idleSequence } from "../../../test/idle-sequence.ts"
 import { routedTo, testModel, textCaller } from "../../../test/in-memory-gateway.ts"
 import { systemClock } from "../../base/clock.ts"
@@ -43,14 +44,7 @@ async function ask(failure: FaultCode): Promise<unknown> {
     models: {
       resolve: async () => ({
         stages: [[testModel({ sku: "first" })], [testModel({ sku: "next" })]],
-        cascade: {
-          models: ["first", "next"],
-          thresholds: { predicate: 1, choice: 1, score: 1 },
-          on_failure: "answer",
-          cost_max_usd: null,
-          cost_max_day_usd: null,
-          latency_max_ms: null,
-        },
+        cascade: cascadeRule,
         isSplit: false,
         isFirstSplit: false,
         virtual: "careful",
