@@ -56,27 +56,16 @@ interface KnownDay extends NamedCascade {
   ownTicks: Ticks
 }
 
-export function startCascadeDays(deps: CascadeDayDeps): CascadeDays {
-  const days = new MemoryDays(deps)
-  const timer = setInterval(() => void days.flush(), FLUSH_EVERY_MS).unref()
-  return {
-    count: (counted) => days.count(counted),
-    hold: async (cascade, mostTicks, maxTicks) => await days.hold(cascade, mostTicks, maxTicks),
-    flush: async () => await days.flush(),
-    close: async () => {
-      clearInterval(timer)
-      await days.flush()
-    },
-  }
-}
+export const startCascadeDays = (deps: CascadeDayDeps): CascadeDays => new MemoryDays(deps)
 
 type Counts = { -readonly [Field in keyof CascadeDay]: CascadeDay[Field] } & { heldTicks: Ticks }
 
-class MemoryDays {
+class MemoryDays implements CascadeDays {
   readonly #deps: CascadeDayDeps
   #entries = new Map<string, Counts>()
   readonly #known = new Map<string, KnownDay>()
   #flushing: Promise<void> = Promise.resolve()
+  readonly #timer = setInterval(() => void this.flush(), FLUSH_EVERY_MS).unref()
 
   constructor(deps: CascadeDayDeps) {
     this.#deps = deps
@@ -121,6 +110,11 @@ class MemoryDays {
   async flush(): Promise<void> {
     this.#flushing = this.#flushing.then(() => this.#write())
     await this.#flushing
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.flush()
   }
 
   async #write(): Promise<void> {

@@ -49,25 +49,14 @@ const answerCharactersMax = 200
 
 type Counts = { -readonly [Field in keyof AnswerCounts]: AnswerCounts[Field] } & { bins: number[] }
 
-export function startAnswerCounter(deps: CounterDeps): AnswerCounter {
-  const counter = new MemoryCounter(deps)
-  const timer = setInterval(() => void counter.flush(), flushEveryMs).unref()
-  return {
-    count: (answered) => counter.count(answered),
-    flush: async () => await counter.flush(),
-    dropped: () => counter.dropped,
-    close: async () => {
-      clearInterval(timer)
-      await counter.flush()
-    },
-  }
-}
+export const startAnswerCounter = (deps: CounterDeps): AnswerCounter => new MemoryCounter(deps)
 
-class MemoryCounter {
+class MemoryCounter implements AnswerCounter {
   readonly #deps: CounterDeps
   #entries = new Map<string, Counts>()
   #flushing: Promise<void> = Promise.resolve()
-  dropped = 0
+  #dropped = 0
+  readonly #timer = setInterval(() => void this.flush(), flushEveryMs).unref()
 
   constructor(deps: CounterDeps) {
     this.#deps = deps
@@ -99,6 +88,15 @@ class MemoryCounter {
     await this.#flushing
   }
 
+  dropped(): number {
+    return this.#dropped
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.flush()
+  }
+
   async #write(): Promise<void> {
     const counts = [...this.#entries.values()]
     this.#entries = new Map()
@@ -119,7 +117,7 @@ class MemoryCounter {
     const known = this.#entries.get(key)
     if (!known) {
       if (this.#entries.size < entriesMax) this.#entries.set(key, counts)
-      else this.dropped += counts.rows
+      else this.#dropped += counts.rows
       return
     }
     known.rows += counts.rows
