@@ -517,6 +517,20 @@ describe("cases that are written in parts", () => {
   })
 })
 
+const ownCases = (which: number) => casesOf(600).map((one) => ({ ...one, input: `${which}: ${one.input}` }))
+
+test("uploads of cases at once leave no more than fit, and what a refused one has written is audited", async () => {
+  const answers = await Promise.all([1, 2, 3].map(async (which) => await putCases(ownCases(which))))
+  expect(answers.map(({ status }) => status)).toContain(409)
+  expect(await keptCases()).toBeLessThanOrEqual(1_000)
+  const rows = await platform.database.query(
+    "SELECT after::text AS after FROM audit_log WHERE action = 'question_set.cases.add' AND organization_id = $1",
+    [organizationId],
+  )
+  const added = rows.map(({ after }) => JSON.parse(String(after)) as { added: number })
+  expect(added.reduce((sum, one) => sum + one.added, 0)).toBe(await keptCases())
+})
+
 test("cases with the same text in one request are one, with the last answers", async () => {
   const cases = [true, false].flatMap((rude) => [
     { input: "Go away", expected: { rude } },

@@ -107,15 +107,21 @@ export async function addRows(
     },
     async end({ sql, set, audit }, { found }) {
       await checkStorage(sql, set, "examples")
-      const wire = found.toWire()
-      const refused = wire.refused_count + wire.contradictions_count
-      await audit("question_set.examples.add", set, {
-        after: { added: wire.added, updated: wire.updated, refused },
-      })
-      return wire
+      await audit(action, set, { after: countsOf(found) })
+      return found.toWire()
     },
+    action,
+    soFar: () => countsOf(soFar),
   })
 }
+
+const action = "question_set.examples.add"
+
+const countsOf = ({ added, updated, refusedCount, contradictionsCount }: Report) => ({
+  added,
+  updated,
+  refused: refusedCount + contradictionsCount,
+})
 
 async function checkRoom(
   {

@@ -161,6 +161,7 @@ type AddCases = (typeof exampleTable)["addQuestionSetCases"]
 /** Freezes texts with the answers that every version must give. */
 async function addCases(deps: QuestionSetDeps, call: CallOf<AddCases>): Promise<OutputOf<AddCases>> {
   const rows = call.body.cases
+  const action = "question_set.cases.add"
   let addedBefore = 0
   return await writeInParts(deps, call, {
     rows,
@@ -174,7 +175,7 @@ async function addCases(deps: QuestionSetDeps, call: CallOf<AddCases>): Promise<
       const bytes = [...fresh.values()].reduce((sum, own) => sum + own, 0)
       await checkStorage(sql, set, "cases", { rows: fresh.size, bytes })
     },
-    async write({ sql, now, questions }, part) {
+    async write({ sql, now, set, questions }, part) {
       // Of equal texts the last one stands.
       const byHash = new Map(
         part.map(({ hash, stored, expected }) => [
@@ -187,19 +188,22 @@ async function addCases(deps: QuestionSetDeps, call: CallOf<AddCases>): Promise<
           },
         ]),
       )
-      return await putCases(sql, [...byHash.values()])
+      const added = await putCases(sql, [...byHash.values()])
+      checkCount((await countRows(sql, set.id)).cases)
+      return added
     },
     written(added) {
       addedBefore += added
     },
     async end({ sql, set, audit }, addedLast) {
-      checkCount((await countRows(sql, set.id)).cases)
       await checkStorage(sql, set, "cases")
       const added = addedBefore + addedLast
       const counts = { added, updated: rows.length - added }
-      await audit("question_set.cases.add", set, { after: counts })
+      await audit(action, set, { after: counts })
       return counts
     },
+    action,
+    soFar: () => ({ added: addedBefore }),
   })
 }
 

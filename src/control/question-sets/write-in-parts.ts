@@ -38,6 +38,9 @@ interface RowWriter<Row, Found, Result> {
   written(found: Found): void
   /** In the transaction of the last part. */
   end(scope: PartScope & ChangeScope, found: Found): Promise<Result>
+  /** For the audit log, where parts are written and a later one is not. */
+  readonly action: string
+  soFar(): Readonly<Record<string, number>>
 }
 
 export async function writeInParts<Row extends { readonly input: string }, Found, Result>(
@@ -60,18 +63,29 @@ export async function writeInParts<Row extends { readonly input: string }, Found
     if (set.id !== named.id) throw notFound("question set")
     return { ...(await scopeOf(sql, set)), now }
   }
-  for (const part of parts.slice(0, -1)) {
-    signal.throwIfAborted()
-    const now = new Date(clock.nowMs())
-    writer.written(
-      await database.transaction(async (sql) => await writer.write(await partScope(sql, now), part)),
-    )
+  let partsWritten = 0
+  try {
+    for (const part of parts.slice(0, -1)) {
+      signal.throwIfAborted()
+      const now = new Date(clock.nowMs())
+      writer.written(
+        await database.transaction(async (sql) => await writer.write(await partScope(sql, now), part)),
+      )
+      partsWritten++
+    }
+    return await change(deps, call, async (scope) => {
+      const last = await partScope(scope.sql, scope.now)
+      const found = await writer.write(last, parts.at(-1) ?? [])
+      return await writer.end({ ...scope, ...last }, found)
+    })
+  } catch (error) {
+    // Where the store is away the first error says more.
+    if (partsWritten > 0)
+      await change(deps, { ...call, idempotency: null }, async ({ audit }) => {
+        await audit(writer.action, named, { after: { ...writer.soFar(), is_complete: false } })
+      }).catch(() => undefined)
+    throw error
   }
-  return await change(deps, call, async (scope) => {
-    const last = await partScope(scope.sql, scope.now)
-    const found = await writer.write(last, parts.at(-1) ?? [])
-    return await writer.end({ ...scope, ...last }, found)
-  })
 }
 
 async function scopeOf(sql: Sql, set: QuestionSet): Promise<Omit<PartScope, "now">> {
