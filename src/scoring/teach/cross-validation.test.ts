@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest"
-import { dealFolds, mixtureWeights } from "./cross-validation.ts"
+import { crossValidate, dealFolds, mixtureWeights } from "./cross-validation.ts"
+import { mixed } from "./fit-candidates.ts"
+import { problemOf } from "./problem.ts"
+import type { TaughtRow } from "./question.ts"
 import { seededRandom } from "./random.ts"
+import { rowHash } from "./row-hash.ts"
 
 const candidates = [
   { reads: "nothing" },
@@ -36,4 +40,48 @@ test("every fold has its share of every label, and every row is in one", () => {
   const folds = dealFolds(labels, 5, seededRandom(1))
   expect(folds.flatMap((fold) => [...fold]).toSorted((a, b) => a - b)).toEqual([...labels.keys()])
   for (const fold of folds) expect(fold.filter((row) => labels[row] === 1).length).toBeGreaterThan(0)
+})
+
+test("what is taught is as sure as the mixture says", () => {
+  const question = { kind: "choice", options: ["a", "b"], optionVectors: null, emptyMargins: null } as const
+  const rows = [0, 1, 0, 1].map((label, row): TaughtRow => {
+    const text = `row ${row}`
+    return { hash: rowHash(text), split: "train", text, label, margins: [1 - label, row], vector: null }
+  })
+  const problem = problemOf(question, rows, seededRandom(1))
+  const head = { priorWeight: 1, biases: Float64Array.of(0.5, -0.5), weights: new Float64Array() }
+  const fitted = [{ reads: "answer", strength: {}, head } as const]
+  expect(mixed(problem, fitted, { weights: [1], sharpness: 2 })).toMatchObject({
+    priorWeight: 2,
+    biases: Float64Array.of(1, -1),
+  })
+})
+
+test("answers that are too sure out of fold are made less sure, cross-fitted ones too", async () => {
+  const question = { kind: "choice", options: ["a", "b"], optionVectors: null, emptyMargins: null } as const
+  const random = seededRandom(5)
+  // Right in three of four rows, and sure of every one.
+  const rows = Array.from({ length: 80 }, (_, row): TaughtRow => {
+    const label = Math.floor(2 * random())
+    const said = row % 4 === 0 ? 1 - label : label
+    const text = `row ${row}`
+    return {
+      hash: rowHash(text),
+      split: "train",
+      text,
+      label,
+      margins: [6 - 12 * said, 12 * said - 6],
+      vector: null,
+    }
+  })
+  const problem = problemOf(question, rows, seededRandom(1))
+  const options = { random: seededRandom(1), pace: async () => undefined, onFitted: () => undefined }
+  const { sharpness, crossFitted } = await crossValidate(
+    problem,
+    [{ reads: "nothing", strength: {} }],
+    options,
+  )
+  expect(sharpness).toBeLessThan(0.5)
+  const surest = Math.exp(Math.max(...crossFitted))
+  expect(surest).toBeLessThan(0.99)
 })

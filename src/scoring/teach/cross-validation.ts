@@ -1,20 +1,19 @@
 /**
- * Cross-validation: how much each candidate counts in what is taught, and how good that is on rows it never saw. Candidates are
- * not chosen between but averaged by their loss out of fold, so that one row more or less cannot switch from one to another. Only
- * people's labels judge: those of a teacher are fitted to with every fold.
+ * Cross-validation: how much each candidate counts in what is taught, how sure their mean may be, and how good that is on rows it
+ * never saw. Candidates are not chosen between but averaged by their loss out of fold, so that one row more or less cannot switch
+ * from one to another. Only people's labels judge: those of a teacher are fitted to with every fold.
  */
 import type { Candidate } from "./candidates.ts"
-import { type PathOptions, fitCandidates, predict } from "./fit-candidates.ts"
+import { type Mixture, type PathOptions, fitCandidates, predict } from "./fit-candidates.ts"
 import { type Random, shuffled } from "./random.ts"
 import { subtractLogSum } from "./logits.ts"
 import { type Problem, peopleOf, pickRows, withTeacher } from "./problem.ts"
+import { fitSharpness } from "./sharpness.ts"
 
-export interface CrossValidation {
-  /** How much each candidate counts; they add up to one. */
-  readonly weights: readonly number[]
+export interface CrossValidation extends Mixture {
   /** The losses of each candidate on people's labels, row after row, fitted without the fold of each row. */
   readonly losses: readonly Float64Array[]
-  /** Log probabilities for each row with a person's label, by candidates that were fitted and weighted without the row's fold. */
+  /** Log probabilities for each row with a person's label, by candidates that were fitted and mixed without the row's fold. */
   readonly crossFitted: Float64Array
 }
 
@@ -46,16 +45,19 @@ export async function crossValidate(
     await options.pace()
   }
   const losses = answers.map((own) => lossesOf(labels, own))
-  const weightsOn = (rows: Int32Array): number[] =>
-    mixtureWeights(
-      candidates,
-      losses.map((own) => rows.reduce((sum, row) => sum + (own[row] ?? 0), 0)),
-      rows.length,
-    )
+  const mixtureOn = (rows: Int32Array): Mixture => {
+    const rowLosses = losses.map((own) => rows.reduce((sum, row) => sum + (own[row] ?? 0), 0))
+    const weights = mixtureWeights(candidates, rowLosses, rows.length)
+    const logs = mixedAnswers(answers, { weights, sharpness: 1 }, rows, optionCount)
+    return {
+      weights,
+      sharpness: fitSharpness({ optionCount, labels: rows.map((row) => labels[row] ?? 0), logs }),
+    }
+  }
   const crossFitted = new Float64Array(labels.length * optionCount)
   for (const [fold, rows] of folds.entries())
-    addMixed(answers, { weights: weightsOn(without(folds, fold)), rows, optionCount }, crossFitted)
-  return { weights: weightsOn(Int32Array.from(labels.keys())), losses, crossFitted }
+    writeRows(mixedAnswers(answers, mixtureOn(without(folds, fold)), rows, optionCount), rows, crossFitted)
+  return { ...mixtureOn(Int32Array.from(labels.keys())), losses, crossFitted }
 }
 
 /** Whether it changes no answer. */
@@ -87,25 +89,24 @@ export function mixtureWeights(
   return likelihoods.map((own) => own / sum)
 }
 
-interface MixedRows {
-  readonly weights: readonly number[]
-  readonly rows: Int32Array
-  readonly optionCount: number
-}
-
-/** Writes the mean of the candidates' logits for some rows. */
-function addMixed(
+/** The logarithms of the probabilities that the mixture gives for some rows. */
+function mixedAnswers(
   answers: readonly Float64Array[],
-  { weights, rows, optionCount }: MixedRows,
-  into: Float64Array,
-): void {
-  for (const row of rows) {
-    const mixed = into.subarray(row * optionCount, (row + 1) * optionCount)
-    for (const [index, own] of answers.entries())
+  { weights, sharpness }: Mixture,
+  rows: Int32Array,
+  optionCount: number,
+): Float64Array {
+  const all = new Float64Array(rows.length * optionCount)
+  for (const [at, row] of rows.entries()) {
+    const mixed = all.subarray(at * optionCount, (at + 1) * optionCount)
+    for (const [index, own] of answers.entries()) {
+      const share = sharpness * (weights[index] ?? 0)
       for (let option = 0; option < optionCount; option++)
-        mixed[option] = (mixed[option] ?? 0) + (weights[index] ?? 0) * (own[row * optionCount + option] ?? 0)
+        mixed[option] = (mixed[option] ?? 0) + share * (own[row * optionCount + option] ?? 0)
+    }
     subtractLogSum(mixed)
   }
+  return all
 }
 
 /** Every fold gets its share of every label. */

@@ -161,7 +161,15 @@ function numbersOf({ labels, read }: Problem, candidate: Candidate): Numbers {
   return { size, numbers }
 }
 
-/** The candidates' mean as one head: all of them are linear in what they read. */
+/** What is taught, as a mean of the candidates. */
+export interface Mixture {
+  /** How much each candidate counts; they add up to one. */
+  readonly weights: readonly number[]
+  /** What the logits of the mean are multiplied by. */
+  readonly sharpness: number
+}
+
+/** The candidates' mean as one head, as sure as the mixture says: all of them are linear in what they read. */
 export interface MixedHead {
   readonly priorWeight: number
   readonly biases: Float64Array
@@ -172,7 +180,7 @@ export interface MixedHead {
 export function mixed(
   { optionCount, read }: Problem,
   fitted: readonly Fitted[],
-  shares: readonly number[],
+  { weights: candidateWeights, sharpness }: Mixture,
 ): MixedHead {
   let priorWeight = 0
   const biases = new Float64Array(optionCount)
@@ -180,7 +188,7 @@ export function mixed(
   const weights = { vector: none("vector"), words: none("words"), fields: none("fields") }
   for (const [index, candidate] of fitted.entries()) {
     const { head } = candidate
-    const share = shares[index] ?? 0
+    const share = sharpness * (candidateWeights[index] ?? 0)
     priorWeight += share * head.priorWeight
     addScaled(biases, head.biases, share)
     let from = 0

@@ -41,8 +41,8 @@ export async function learningCurve(problem: Problem, options: CurveOptions): Pr
     if (rows < PART_ROWS_MIN || all - rows < JUDGED_MIN || rows <= (points.at(-1)?.rows ?? 0)) continue
     const part = pickRows(problem, withTeacher(problem, order.slice(0, rows).toSorted()))
     const path = { pace, onFitted: () => undefined }
-    const { weights: own } = await crossValidate(part, few, { ...path, random })
-    const taught = mixed(part, await fitCandidates(part, few, path), own)
+    const mixture = await crossValidate(part, few, { ...path, random })
+    const taught = mixed(part, await fitCandidates(part, few, path), mixture)
     const others = pickRows(problem, order.slice(rows).toSorted())
     const { hits } = outcomesOf({ ...others, logProbabilities: predict(others, taught) })
     points.push({ rows, accuracy: wilson(hits), judged: hits.length })

@@ -85,7 +85,7 @@ export async function teachStages(
   }
   const validation = await crossValidate(problem, candidates, { ...path, random })
   const fitted = await fitCandidates(problem, candidates, path)
-  const taught = mixed(problem, fitted, validation.weights)
+  const taught = mixed(problem, fitted, validation)
   const heldOut = heldOutRows.length === 0 ? null : problemLike(problem, question, heldOutRows)
   const crossValidated = compare(judged, validation.crossFitted, random)
   const after = heldOut && predict(heldOut, taught)
