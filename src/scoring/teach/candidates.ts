@@ -13,23 +13,14 @@ export interface Candidate {
 }
 
 /** From what hardly moves to what parts all labelled rows: where words alone know the answer, weak penalties are right. */
-const vectorStrengths: readonly Strength[] = [2, 0.6, 0.2, 0.06, 0.02, 0.006, 0.002].map((vector) => ({
-  vector,
-}))
-/** Where no text has fields. */
-const wordStrengths: readonly Strength[] = [2, 0.6, 0.2, 0.06, 0.02, 0.006, 0.002, 0.0006].map((words) => ({
-  words,
-}))
+const vectorStrengths: readonly Strength[] = [0.6, 0.06, 0.02, 0.002].map((vector) => ({ vector }))
+/** Where no text has fields. Twice as many strengths make answers no better, for the mean of all is what counts. */
+const wordStrengths: readonly Strength[] = [0.06, 0.006, 0.0006].map((words) => ({ words }))
 const bothStrengths: readonly Strength[] = [
-  { vector: 0.6, words: 2 },
   { vector: 0.6, words: 0.6 },
-  { vector: 0.2, words: 0.2 },
-  { vector: 0.2, words: 0.02 },
   { vector: 0.06, words: 0.06 },
   { vector: 0.06, words: 0.006 },
-  { vector: 0.02, words: 0.02 },
   { vector: 0.02, words: 0.006 },
-  { vector: 0.006, words: 0.002 },
 ]
 /** Where texts have them: a rule of an organization is often about these alone. */
 const fieldStrengths: readonly Strength[] = [
@@ -51,11 +42,8 @@ const allStrengths: readonly Strength[] = [
 ]
 /** What a teacher's label may count beside a person's: cross-validation against people's labels weighs these, and none at all. */
 const teacherWeights = [1, 0.3] as const
-/** With more rows the strength matters less, and each fit takes longer. */
+/** With more rows the strength matters less, and each fit with fields takes longer. */
 const MANY_ROWS = 1_000
-
-/** Every second one. */
-const few = (strengths: readonly Strength[]): readonly Strength[] => strengths.filter((_, at) => at % 2 === 1)
 
 /** From the model's own answer up. Within what is read the strongest comes first: each fit starts from the one before. */
 export function candidatesOf({
@@ -66,27 +54,22 @@ export function candidatesOf({
   const hasFields = read.fields.size > 0
   const canRead = ({ strength }: Candidate): boolean =>
     parts.every((part) => strength[part] === undefined || read[part].size > 0)
+  const isFew = hasFields && labels.length > MANY_ROWS
   const of = (reads: Candidate["reads"], strengths: readonly Strength[]): Candidate[] =>
-    (labels.length > MANY_ROWS ? few(strengths) : strengths).map((strength) => ({ reads, strength }))
-  const own = [
-    { reads: "nothing", strength: {} } as const,
-    { reads: "confidence", strength: {} } as const,
+    strengths.filter((_, at) => !isFew || at % 2 === 1).map((strength) => ({ reads, strength }))
+  const heads = [
     { reads: "answer", strength: {} } as const,
-    ...of("vector", hasFields ? few(vectorStrengths) : vectorStrengths),
+    ...of("vector", vectorStrengths),
     ...of("words", hasFields ? fieldStrengths : wordStrengths),
     ...of("vector and words", hasFields ? allStrengths : bothStrengths),
   ].filter(canRead)
-  if (peopleCount === labels.length) return own
   // How sure the model may be is for people to say: a teacher is wrong now and then.
-  const taught = [
-    { reads: "answer", strength: {} } as const,
-    ...of("vector", few(vectorStrengths)),
-    ...of("words", hasFields ? fieldStrengths : few(wordStrengths)),
-    ...of("vector and words", hasFields ? allStrengths : few(bothStrengths)),
-  ].filter(canRead)
+  const safe = [{ reads: "nothing", strength: {} } as const, { reads: "confidence", strength: {} } as const]
+  const weighed = peopleCount === labels.length ? [] : teacherWeights
   return [
-    ...own,
-    ...teacherWeights.flatMap((teacherWeight) => taught.map((one) => ({ ...one, teacherWeight }))),
+    ...safe,
+    ...heads,
+    ...weighed.flatMap((teacherWeight) => heads.map((one) => ({ ...one, teacherWeight }))),
   ]
 }
 
