@@ -67,13 +67,14 @@ test("a shadow is told of a request only after the request is recorded", async (
   expect(seen).toEqual(["recorded", "1 counted", "shadow of seq_1"])
 })
 
+const unexpected = (): never => {
+  throw new Error("The test expects no such work")
+}
+
 test.each([-1, 0, 1])(
   "a body of the size for a thread %i is refused in its own words, and its model is recorded",
   async (more) => {
     const named: string[] = []
-    const unexpected = (): never => {
-      throw new Error("The test expects no such work")
-    }
     const handlers = classificationHandlers({
       models: catalogResolver(catalogOf()),
       router: routerTo({}),

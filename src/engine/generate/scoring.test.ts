@@ -61,7 +61,7 @@ async function open(modelFile: string, memoryBytes = 64 * mebibyte) {
 // Weights of few bits round the activations to 8 bits too, and short decodes sum attention in half precision.
 // The default one takes long for a token: the random ones are asked the many questions.
 const models = [
-  { name: "the default model", file: () => defaultModelFile, tolerance: 0.05, asked: 11, copies: 2 },
+  { name: "the default model", file: () => defaultModelFile, tolerance: 0.05, asked: 7, copies: 2 },
   {
     name: "random weights in F16",
     file: () => randomModel("tiny-f16"),
