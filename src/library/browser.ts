@@ -2,10 +2,11 @@
 import { type Channel, PeerGone } from "../base/peer/peer.ts"
 import type { BrowserModel } from "./browser-worker.ts"
 import type { BrowserLoadOptions, BrowserUmpire } from "./types.ts"
-import { UmpireError, UmpireThread, umpireOn } from "./umpire.ts"
+import { UmpireError } from "./error.ts"
+import { UmpireThread, umpireOn } from "./umpire.ts"
 
 export type * from "./types.ts"
-export { UmpireError } from "./umpire.ts"
+export { UmpireError } from "./error.ts"
 
 /** The model that ships. */
 const shippedSha256 = "a2fc9f11155dc8ea718d8e3390a57f2295c2e1a7ad6c26b01b2df3b433ea101a"

@@ -6,7 +6,7 @@ import type { LoadOptions, Umpire } from "./types.ts"
 import { UmpireThread, umpireOn } from "./umpire.ts"
 
 export type * from "./types.ts"
-export { UmpireError } from "./umpire.ts"
+export { UmpireError } from "./error.ts"
 
 /** Loads a model. The thread does not keep the process alive by itself; `close` frees its memory. */
 export async function load({ model = "umpire-decide", threads }: LoadOptions = {}): Promise<Umpire> {

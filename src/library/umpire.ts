@@ -2,6 +2,7 @@
 import { Connection } from "../base/peer/connection.ts"
 import { type Channel, PeerGone } from "../base/peer/peer.ts"
 import { Fault } from "../contract/errors.ts"
+import { UmpireError } from "./error.ts"
 import type { LibraryService } from "./service.ts"
 import type {
   Answers,
@@ -127,16 +128,5 @@ export class UmpireThread<Model> {
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#connection.close()
-  }
-}
-
-/** Every failure: a code of docs/errors.md, or `closed`, and a sentence. */
-export class UmpireError extends Error {
-  override readonly name = "UmpireError"
-  readonly code: string
-
-  constructor(code: string, message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.code = code
   }
 }
